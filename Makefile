@@ -1,0 +1,67 @@
+# Two commands: `make demo` and `make test`. Everything they need (python packages, node packages, the embedded model, chromium) they bring.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+JS := $(shell find js -type f -not -path 'js/tests/*' 2>/dev/null)
+
+.PHONY: demo test build model lint check-js test-py bench dist chromium clean
+
+demo: $(VENV)/.demo build model
+ifdef HEADLESS
+	$(BIN)/python notebooks/headless.py notebooks/01_quickstart.ipynb demo
+else
+	$(BIN)/jupyter lab notebooks/01_quickstart.ipynb
+endif
+
+test: $(VENV)/.dev build model chromium lint check-js test-py
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+check-js: node_modules/.ready
+	npm run --silent check
+	npm test --silent
+
+test-py: $(VENV)/.dev build model chromium
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.dev build model
+	$(BIN)/python -m benchmarks
+
+dist: $(VENV)/.dev build
+	rm -rf dist && $(BIN)/python -m build --outdir dist
+
+build: headwidget/static/widget.js
+
+model: $(VENV)/.demo
+	$(BIN)/python -m headwidget.embedded
+
+headwidget/static/widget.js: $(JS) package.json node_modules/.ready
+	npm run --silent build
+
+node_modules/.ready: package-lock.json .npmrc
+	npm ci --no-fund --no-audit --loglevel=error
+	touch $@
+
+$(VENV)/.made:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "headwidget needs python >= 3.10; set PYTHON=…")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt | headwidget/static/widget.js
+	$(PIP) -e '.[demo]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(PIP) -e '.[dev]'
+	touch $@
+
+chromium:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+		|| { echo 'the browser tests need chromium: install it with your package manager'; exit 1; }
+
+clean:
+	rm -rf $(VENV) node_modules headwidget/static demo dist

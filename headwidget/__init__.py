@@ -1,0 +1,54 @@
+"""headwidget: which attention heads matter, for which task, and how sure are we? For any Hugging Face transformer, in Jupyter.
+
+>>> import headwidget as hw
+>>> hw.HeadScores.from_arrays({"copy": [[0.1, 0.9]]}, method="mine").top("copy", 1)
+[(0, 1)]
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "HeadScores": "headwidget.scores",
+    "open": "headwidget.files",
+    "Explorer": "headwidget.widget",
+    "explore": "headwidget.widget",
+    "Task": "headwidget.tasks",
+    "tasks": "headwidget.tasks",
+    "Model": "headwidget.models",
+    "load": "headwidget.models",
+    "register": "headwidget.models",
+    "score": "headwidget.engine",
+}
+"""Where each public name lives. A module is imported when its name is first used, so ``import headwidget`` is fast and needs no torch."""
+
+__all__ = [*_WHERE, "__version__"]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from headwidget import tasks as tasks
+    from headwidget.engine import score as score
+    from headwidget.files import open as open
+    from headwidget.models import Model as Model
+    from headwidget.models import load as load
+    from headwidget.models import register as register
+    from headwidget.scores import HeadScores as HeadScores
+    from headwidget.tasks import Task as Task
+    from headwidget.widget import Explorer as Explorer
+    from headwidget.widget import explore as explore
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"headwidget has no {name!r}; it has {', '.join(sorted(_WHERE))}.")
+    module = importlib.import_module(_WHERE[name])
+    value = module if module.__name__ == f"headwidget.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

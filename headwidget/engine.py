@@ -1,0 +1,235 @@
+"""The engine: checks everything, then lets a method's chunks fill ``S[task][run, layer, head]``. Ctrl-C keeps what is done."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from headwidget import hooks, methods
+from headwidget.batch import batches, correct, forward
+from headwidget.models import Model, load
+from headwidget.scores import HeadScores
+from headwidget.tasks import Task, suite
+from headwidget.tasks.encode import EncodedTask, encode
+
+if TYPE_CHECKING:
+    from headwidget.methods import Chunk, Method
+
+
+def score(
+    model: Model | Any,
+    tasks: Task | str | Iterable[Task],
+    method: str = "gradient",
+    *,
+    batch_size: int | None = None,
+    only_correct: bool = False,
+    seed: int = 0,
+    progress: bool = True,
+    **options: Any,
+) -> HeadScores:
+    """Score every head of ``model`` on ``tasks``: a Task, several, or the name of a built-in suite.
+
+    ``method`` is ``"gradient"``, ``"ablation"`` or ``"attribution"``; further keywords are the method's own options (``replace="mean"``, …).
+    ``only_correct`` leaves out prompts whose answer is not the model's own first choice. Ctrl-C gives what is done so far, marked partial.
+
+    >>> import headwidget as hw
+    >>> task = hw.Task("capitals", [("The capital of France is", " Paris"), ("The capital of Italy is", " Rome")])
+    >>> hw.score(hw.load(), task, progress=False).values("capitals").shape
+    (2, 30, 9)
+    """
+    ready = prepare(model, tasks, method, batch_size=batch_size, seed=seed, **options)
+    if only_correct:
+        ready.keep_correct()
+    total = sum(len(task.examples) for task in ready.tasks)
+    partial = False
+    with _progress(total, ready.method.name, progress) as bar:
+        try:
+            for task, chunk in ready.chunks():
+                ready.add(task, chunk)
+                bar.note(task.name, len(chunk.runs) * chunk.values.shape[1] / ready.model.shape[0])
+        except KeyboardInterrupt:
+            partial = True
+            if not any(ready.done(task) for task in ready.tasks):
+                raise
+    return ready.scores(partial=partial)
+
+
+def prepare(model: Model | Any, tasks: Task | str | Iterable[Task], method: str, *, batch_size: int | None, seed: int, **options: Any) -> Scoring:
+    """Check all that was asked and tokenise it: whatever is wrong is said here, before any forward."""
+    if not isinstance(model, Model):
+        if isinstance(model, torch.nn.Module):
+            raise TypeError("hw.score takes what hw.load gives; for a model you already have: hw.score(hw.load(model, tokenizer), …).")
+        model = load(model)
+    chosen = methods.find(method)
+    checked = methods.options(chosen, options)
+    if batch_size is not None and (not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1):
+        raise ValueError(f"batch_size is a number of prompts, 1 or more, or None to choose it; got {batch_size!r}.")
+    if type(seed) is not int:
+        raise ValueError(f"seed is a whole number; got {seed!r}.")
+    listed = _tasks(tasks, seed)
+    return Scoring(model, chosen, checked, [encode(task, model) for task in listed], batch_size, seed)
+
+
+def _tasks(given: Task | str | Iterable[Task], seed: int) -> Sequence[Task]:
+    if isinstance(given, str):
+        return suite(given, seed=seed)
+    listed = [given] if isinstance(given, Task) else list(given)
+    if not listed:
+        raise ValueError("no tasks to score: give a Task, a list of them, or the name of a suite such as 'math-syntax'.")
+    for task in listed:
+        if not isinstance(task, Task):
+            raise TypeError(f"tasks must be hw.Task objects or a suite's name; got a {type(task).__name__}.")
+    if twice := [name for name, n in Counter(t.name for t in listed).items() if n > 1]:
+        raise ValueError(f"two tasks are named {twice[0]!r}; give each a name of its own.")
+    return listed
+
+
+@dataclass
+class Scoring:
+    """One scoring under way: what was asked, and the cells that have landed."""
+
+    model: Model
+    method: Method
+    options: Any
+    tasks: list[EncodedTask]
+    batch_size: int | None
+    seed: int
+    dropped: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    known_accuracy: dict[str, dict[str, float]] = field(default_factory=dict)
+    _cells: dict[str, np.ndarray] = field(default_factory=dict)  # (run, layer, head), NaN where nothing has landed
+    _right: dict[str, np.ndarray] = field(default_factory=dict)  # (2, run)
+
+    def chunks(self) -> Iterator[tuple[EncodedTask, Chunk]]:
+        """Every chunk of every task, as it lands."""
+        for task in self.tasks:
+            torch.manual_seed(self.seed)
+            for chunk in self.method.run(self.model, task, self.batch_size, self.options):
+                yield task, chunk
+
+    def add(self, task: EncodedTask, chunk: Chunk) -> None:
+        """Put a chunk in its place."""
+        if not np.isfinite(chunk.values).all():
+            bad = np.argwhere(~np.isfinite(chunk.values))[0]
+            label = task.examples[chunk.runs[int(bad[0])]].label
+            raise FloatingPointError(
+                f"task {task.name!r}: {self.method.name} gave a score that is not a number for the prompt {label[:80]!r} "
+                f"({self.model.dtype}); load the model with dtype=torch.float32."
+            )
+        runs = len(task.examples)
+        cells = self._cells.setdefault(task.name, np.full((runs, *self.model.shape), np.nan, np.float32))
+        cells[list(chunk.runs), chunk.layers] = chunk.values
+        if chunk.correct is not None:
+            self._right.setdefault(task.name, np.zeros((2, runs), bool))[:, list(chunk.runs)] = chunk.correct
+
+    def done(self, task: EncodedTask) -> list[int]:
+        """The runs of a task whose every head is scored."""
+        cells = self._cells.get(task.name)
+        return [] if cells is None else [int(i) for i in np.flatnonzero(np.isfinite(cells).all((1, 2)))]
+
+    def keep_correct(self) -> None:
+        """Leave out the prompts whose answer is not the model's own first choice; how many is kept in the scores' meta."""
+        kept = []
+        for task in self.tasks:
+            right = np.zeros((2, len(task.examples)), bool)
+            for batch in batches(task.examples, self.model, self.batch_size):
+                with hooks.scoring(self.model):
+                    right[:, list(batch.runs)] = correct(forward(self.model, batch), batch).cpu().numpy()
+            examples = tuple(e for e, fine in zip(task.examples, right[0]) if fine)
+            if not examples:
+                raise ValueError(f"task {task.name!r}: the model answers none of its {len(right[0])} prompts right, so only_correct leaves nothing to score.")
+            wrong = [e.label for e, fine in zip(task.examples, right[0]) if not fine]
+            if wrong:
+                self.dropped[task.name] = [{"why": "the answer is not the model's first choice", "count": len(wrong), "prompts": wrong}]
+            self.known_accuracy[task.name] = self._accuracy(task, right)
+            kept.append(dataclasses.replace(task, examples=examples))
+        self.tasks = kept
+
+    def scores(self, *, partial: bool) -> HeadScores:
+        """What has landed, as HeadScores."""
+        have = {task.name: self.done(task) for task in self.tasks}
+        kept = [task for task in self.tasks if have[task.name]]
+        return HeadScores.from_arrays(
+            {t.name: self._cells[t.name][have[t.name]] for t in kept},
+            method=self.method.name,
+            runs={t.name: [t.examples[i].label for i in have[t.name]] for t in kept},
+            layers=[layer.index for layer in self.model.layers],
+            signed=self.method.signed and not getattr(self.options, "abs", False),
+            categories={t.name: t.category for t in kept if t.category is not None},
+            meta={**self._meta(), "partial": partial, "tasks": {t.name: self._task_meta(t, have[t.name]) for t in kept}},
+        )
+
+    def _meta(self) -> dict[str, Any]:
+        import transformers
+
+        import headwidget
+
+        return {
+            "model": self.model.name,
+            "revision": self.model.revision,
+            "weights": self.model.fingerprint(),
+            "family": self.model.family.name,
+            "n_kv_heads": self.model.n_kv_heads,
+            "dtype": str(self.model.dtype).removeprefix("torch."),
+            "device": str(self.model.device),
+            "attention": str(getattr(self.model.config, "_attn_implementation", "")),
+            "options": dataclasses.asdict(self.options),
+            "seed": self.seed,
+            "batch_size": self.batch_size,
+            "versions": {
+                "headwidget": headwidget.__version__,
+                "torch": torch.__version__,
+                "transformers": transformers.__version__,
+                "numpy": np.__version__,
+                "python": platform.python_version(),
+            },
+        }
+
+    def _task_meta(self, task: EncodedTask, have: list[int]) -> dict[str, Any]:
+        dropped = list(self.dropped.get(task.name, []))
+        if missing := len(task.examples) - len(have):
+            dropped.append({"why": "scoring was stopped before it", "count": missing})
+        known = self.known_accuracy.get(task.name)
+        if known is None and task.name in self._right:
+            known = self._accuracy(task, self._right[task.name][:, have])
+        return {
+            "prompts": len(have),
+            "dropped": dropped,
+            "before_prompt": list(task.before),
+            "tokenised_differently_with_answer": task.joint_differs,
+            **(known or {}),
+        }
+
+    @staticmethod
+    def _accuracy(task: EncodedTask, right: np.ndarray) -> dict[str, float]:
+        """Share of prompts answered right; where there are foils, share in which the answer beats its foil."""
+        found = {"accuracy": float(right[0].mean())}
+        if any(e.foil is not None for e in task.examples):
+            found["beats_foil"] = float(right[1].mean())
+        return found
+
+
+class _progress:
+    """A tqdm bar that names task and method, in prompts."""
+
+    def __init__(self, total: int, method: str, shown: bool) -> None:
+        from tqdm.auto import tqdm
+
+        self.method = method
+        self.bar = tqdm(total=total, desc=method, unit="prompt", disable=not shown, bar_format="{l_bar}{bar}| {n:.0f}/{total} prompts [{elapsed}<{remaining}]")
+
+    def note(self, task: str, prompts: float) -> None:
+        self.bar.set_description(f"{self.method} · {task}", refresh=False)
+        self.bar.update(prompts)
+
+    def __enter__(self) -> _progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.close()

@@ -1,0 +1,139 @@
+"""Scores on disk: safetensors with one JSON string beside the tensors. No pickle; nothing is believed before it is checked."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headwidget.scores import HeadScores
+
+VERSION = 1
+KEY = "headwidget"
+"""Where the JSON string stands in the file's metadata."""
+_MOST_HEADER = 64 * 1024 * 1024  # bytes; run labels and provenance stay far below
+
+
+def save(scores: HeadScores, path: str | Path) -> Path:
+    """Write ``scores`` to ``path``: complete, or not at all. Gives the path back."""
+    from safetensors.numpy import save_file
+
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {str(target.parent)!r} does not exist; make it first, then save {target.name!r} there.")
+    header = {
+        "version": VERSION,
+        "method": scores.method,
+        "signed": scores.signed,
+        "layers": list(scores.layers),
+        "heads": scores.shape[1],
+        "tasks": [{"name": n, "category": scores.categories.get(n), "runs": list(scores.runs(n))} for n in scores.tasks],
+        "meta": dict(scores.meta),
+    }
+    text = json.dumps(header, ensure_ascii=False, allow_nan=False)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    try:
+        save_file({f"task{i}": np.ascontiguousarray(scores.values(n)) for i, n in enumerate(scores.tasks)}, temporary, {KEY: text})
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)  # mkstemp's 0600 would keep colleagues out
+        os.replace(temporary, target)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return target
+
+
+def open(path: str | Path) -> HeadScores:  # noqa: A001  (hw.open is the public name)
+    """Read what :meth:`HeadScores.save` wrote. Anything else gives ``ValueError`` with a sentence; no file runs code."""
+    from safetensors import SafetensorError, safe_open
+
+    target = Path(path)
+    if not target.is_file():
+        raise FileNotFoundError(f"there is no file {str(target)!r}.")
+    try:
+        with safe_open(target, framework="numpy") as file:
+            text = (file.metadata() or {}).get(KEY)
+            if text is None:
+                raise ValueError("it is a safetensors file, but not one of headwidget's")
+            header = _header(text)
+            names = [f"task{i}" for i in range(len(header["tasks"]))]
+            if sorted(file.keys()) != sorted(names):
+                raise ValueError(f"its tensors are {sorted(file.keys())[:5]}, where its header promises {names[:5]}")
+            arrays = {}
+            for key, task in zip(names, header["tasks"]):
+                view = file.get_slice(key)  # shape and dtype before any data is read
+                expected = [len(task["runs"]), len(header["layers"]), header["heads"]]
+                if view.get_dtype() != "F32" or list(view.get_shape()) != expected:
+                    raise ValueError(f"task {task['name']!r} holds {view.get_dtype()} {view.get_shape()}, where its header promises F32 {expected}")
+                arrays[task["name"]] = file.get_tensor(key)
+        return HeadScores.from_arrays(
+            arrays,
+            method=header["method"],
+            runs={t["name"]: t["runs"] for t in header["tasks"]},
+            layers=header["layers"],
+            signed=header["signed"],
+            categories={t["name"]: t["category"] for t in header["tasks"] if t["category"] is not None},
+            meta=header["meta"],
+        )
+    except (ValueError, SafetensorError, OverflowError) as error:
+        raise ValueError(f"{str(target)!r} cannot be read as head scores: {str(error).rstrip('.')}.") from error
+
+
+def _header(text: str) -> dict[str, Any]:
+    """The JSON header, every field's type checked."""
+    if len(text) > _MOST_HEADER:
+        raise ValueError(f"its header is {len(text)} characters long")
+    try:
+        header = json.loads(text, parse_constant=_no_constant)
+    except RecursionError as error:
+        raise ValueError("its header is nested too deeply") from error
+    if not isinstance(header, dict):
+        raise ValueError("its header is not a JSON object")
+    if type(header.get("version")) is not int:
+        raise ValueError("its header has no version")
+    if header["version"] != VERSION:
+        raise ValueError(f"it is version {header['version']}; this headwidget reads version {VERSION}; use a headwidget of the same age")
+    _need(isinstance(header.get("method"), str), "method")
+    _need(isinstance(header.get("signed"), bool), "signed")
+    _need(_counts(header.get("layers")), "layers")
+    _need(type(header.get("heads")) is int and 0 < header["heads"] < 2**31, "heads")
+    _need(isinstance(header.get("meta"), dict) and _finite(header["meta"]), "meta")
+    tasks = header.get("tasks")
+    _need(isinstance(tasks, list) and len(tasks) > 0, "tasks")
+    for task in tasks:
+        _need(isinstance(task, dict) and isinstance(task.get("name"), str), "tasks (a name)")
+        _need(task.get("category") is None or isinstance(task["category"], str), f"tasks (the category of {task['name']!r})")
+        runs = task.get("runs")
+        _need(isinstance(runs, list) and all(isinstance(r, str) for r in runs), f"tasks (the runs of {task['name']!r})")
+    _need(len({task["name"] for task in tasks}) == len(tasks), "tasks (names that differ)")
+    return header
+
+
+def _counts(numbers: object) -> bool:
+    return isinstance(numbers, list) and all(type(n) is int and 0 <= n < 2**31 for n in numbers)
+
+
+def _finite(value: Any) -> bool:
+    """JSON such as 1e999 becomes inf without a word; it must not."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            return False
+        stack += item.values() if isinstance(item, dict) else item if isinstance(item, list) else []
+    return True
+
+
+def _need(fine: bool, what: str) -> None:
+    if not fine:
+        raise ValueError(f"its header's {what} is missing or of the wrong kind")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"its header holds {name}, which is not JSON")

@@ -1,0 +1,71 @@
+"""Methods: one file each, a generator of chunks of the tensor ``S[task][run, layer, head]``. The blocking call, the live widget and a cluster consume the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from headwidget.models import Model
+    from headwidget.tasks.encode import EncodedTask
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Scores as they land: some runs of a task, at some layers."""
+
+    runs: tuple[int, ...]
+    """Which of the task's examples."""
+    layers: slice
+    """Which rows."""
+    values: npt.NDArray[np.float32]
+    """(run, layer, head)."""
+    correct: npt.NDArray[np.bool_] | None = None
+    """(2, run): did the untouched model answer right; does the answer beat its foil?"""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to score heads."""
+
+    name: str
+    run: Callable[[Model, EncodedTask, int | None, Any], Iterator[Chunk]]
+    """``run(model, task, batch_size, options)`` yields chunks."""
+    options: type
+    """A frozen dataclass: the options' names, defaults and checks."""
+    signed: bool
+    """Does a score's sign mean something?"""
+    causal: bool = True
+    """Does it change or differentiate the model's run, so that it works on every architecture?"""
+
+
+_WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient", "attribution")}
+
+
+def find(name: str) -> Method:
+    """A method by name."""
+    if name not in _WHERE:
+        raise ValueError(f"there is no method {name!r}; the methods are {', '.join(map(repr, _WHERE))}.")
+    method: Method = importlib.import_module(_WHERE[name]).METHOD
+    return method
+
+
+def options(method: Method, given: dict[str, Any]) -> Any:
+    """The method's options with ``given`` filled in; a sentence for one that it does not have."""
+    known = [f.name for f in dataclasses.fields(method.options)]
+    if unknown := [name for name in given if name not in known]:
+        has = f"its options are {', '.join(known)}" if known else "it has no options"
+        raise ValueError(f"method {method.name!r} has no option {unknown[0]!r}; {has}.")
+    return method.options(**given)
+
+
+def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Check an option that is one of a few words."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}.")

@@ -1,0 +1,80 @@
+"""ablation: log p(answer) minus log p(answer) with the head's output replaced; exact, everything below the layer shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from headwidget import hooks
+from headwidget.batch import Batch, batches, plan
+from headwidget.methods import Chunk, Method, one_of
+from headwidget.models import Model
+from headwidget.replay import Replay, belong_together
+from headwidget.tasks.encode import EncodedTask
+
+TRUSTED = 0.05
+"""The replay's log p(answer) may differ from the model's by rounding (bf16 included), not by more."""
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """Options of ``method="ablation"``."""
+
+    replace: Literal["zero", "mean"] = "zero"
+    """What stands in for the head's output: zero, or its mean over the task's prompts (over the positions that are replaced)."""
+    where: Literal["all", "last"] = "all"
+    """At all positions, or only where the answer is predicted."""
+
+    def __post_init__(self) -> None:
+        one_of("replace", self.replace, ("zero", "mean"))
+        one_of("where", self.where, ("all", "last"))
+
+
+def run(model: Model, task: EncodedTask, batch_size: int | None, options: Ablation) -> Iterator[Chunk]:
+    """A chunk for every layer of every batch."""
+    examples = task.examples
+    last = options.where == "last"
+    fill = means(model, task, batch_size, last) if options.replace == "mean" else None
+    for runs in plan(examples, batch_size, order=lambda e: e.ids, together=belong_together):
+        replay = Replay(model, runs, [examples[i] for i in runs])
+        right = replay.correct.cpu().numpy()
+        for row in range(len(model.layers)):
+            with hooks.scoring(model):
+                layer = replay.step()
+                drops = [replay.base - replay.without(h, None if fill is None else fill[row, h], answer_only=last) for h in range(layer.heads)]
+                top = row == len(model.layers) - 1
+                found = torch.stack([*drops, replay.finish()] if top else drops, dim=-1).cpu().numpy()  # (batch, head [+ 1])
+            if top and found[:, -1].max() > TRUSTED:
+                raise RuntimeError(
+                    f"{model.name} run layer by layer gives log-probabilities up to {found[:, -1].max():.3g} away from its own forward, so its ablation "
+                    "scores would be wrong. Use method='gradient', and please report the model."
+                )
+            yield Chunk(tuple(runs), slice(row, row + 1), found[:, None, : layer.heads], right)
+
+
+def means(model: Model, task: EncodedTask, batch_size: int | None, answer_only: bool) -> Tensor:
+    """Each head's mean output over the task's prompts, (layer, head, dim), on the model's device; over all tokens, or where the answer is predicted."""
+    total = torch.zeros(*model.shape, model.head_dim, device=model.device)
+    count = torch.zeros((), device=model.device)
+    for batch in batches(task.examples, model, batch_size):
+        chosen = _answer_positions(batch) if answer_only else batch.valid().float()  # (batch, seq)
+
+        def add(row: int, z: Tensor, chosen: Tensor = chosen) -> None:
+            total[row] += torch.einsum("bshd,bs->hd", z.float(), chosen.to(z.device)).to(total.device)
+
+        with hooks.scoring(model), hooks.read(model, add), hooks.unembed_at(model, batch.at):
+            model.module(**batch.inputs(model))
+            count += chosen.sum()
+    return total / count
+
+
+def _answer_positions(batch: Batch) -> Tensor:
+    here = torch.zeros(batch.ids.shape, device=batch.ids.device)
+    return here.scatter_(1, batch.at, 1.0)
+
+
+METHOD = Method("ablation", run, Ablation, signed=True)

@@ -1,0 +1,136 @@
+"""attribution: what each head writes straight towards the answer's logit, the norms on its way frozen at this prompt's scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headwidget import hooks
+from headwidget.batch import Batch, batches, correct, forward
+from headwidget.methods import Chunk, Method
+from headwidget.models import Layer, Model
+from headwidget.tasks.encode import EncodedTask
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """Options of ``method="attribution"``: none."""
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenNorm:
+    """A LayerNorm or RMSNorm as the linear map it is once its scale is held: ``x -> gain * (x [- mean x]) * scale``."""
+
+    gain: Tensor  # (width,)
+    eps: float
+    centred: bool
+
+    @classmethod
+    def of(cls, norm: nn.Module) -> FrozenNorm:
+        """Read off the live module, and checked against it."""
+        weight = next(norm.parameters()).detach()
+        width = weight.shape[-1]
+        eps = float(getattr(norm, "eps", None) or getattr(norm, "variance_epsilon", None) or 0.0)
+        probe = torch.linspace(-1.0, 2.0, width, device=weight.device, dtype=weight.dtype)
+        with torch.no_grad():
+            centred = isinstance(norm, nn.LayerNorm)
+            ones = torch.ones_like(probe)
+            gain = weight.float() if centred else norm(ones).float() * math.sqrt(1 + eps)  # an RMSNorm of ones is its gain, 1 + weight for Gemma
+            made = cls(gain, eps, centred)
+            bias = norm(torch.zeros_like(probe)).float()
+            x = probe.float()
+            expected = (x - x.mean() if centred else x) * gain * made.scale(x) + bias
+            if not torch.allclose(norm(probe).float(), expected, rtol=2e-2, atol=2e-2):
+                raise ValueError(f"{type(norm).__name__} is neither a LayerNorm nor an RMSNorm, so attribution cannot hold its scale; use gradient or ablation.")
+        return made
+
+    def scale(self, x: Tensor) -> Tensor:
+        """1 / the size that the norm divides ``x`` by, (…, 1)."""
+        x = x.float()
+        size = x.var(-1, keepdim=True, unbiased=False) if self.centred else x.pow(2).mean(-1, keepdim=True)
+        return (size + self.eps).rsqrt()
+
+    def back(self, direction: Tensor, x: Tensor) -> Tensor:
+        """A direction behind the norm, as the direction before it that reads the same, scale held at ``x``."""
+        before = direction * self.gain.to(direction.device) * self.scale(x).to(direction.device)
+        return before - before.mean(-1, keepdim=True) if self.centred else before
+
+
+def run(model: Model, task: EncodedTask, batch_size: int | None, options: Attribution) -> Iterator[Chunk]:
+    """A chunk for every batch."""
+    if model.final_norm is None:
+        raise ValueError(
+            f"attribution follows what a head writes straight to the logits, but {model.name} ({model.family.name}) normalises its residual stream after "
+            "every layer, so there is no such straight way; use method='gradient' or 'ablation'."
+        )
+    norm = FrozenNorm.of(model.final_norm)
+    posts = [FrozenNorm.of(layer.post_norm) if layer.post_norm is not None else None for layer in model.layers]
+    unembedding: Any = model.unembedding.weight
+    average = unembedding.detach().float().mean(0)  # (width,)
+    for batch in batches(task.examples, model, batch_size):
+        with hooks.scoring(model):
+            found = _Found(model, batch)
+            logits = found.run()
+            towards = _direction(unembedding, average, batch)  # (batch, k, width)
+            direction = norm.back(towards, found.final)
+            values = torch.stack([found.along(row, direction, posts[row]).to(model.device) for row in range(len(model.layers))], dim=1)
+            right = correct(logits, batch)
+        yield Chunk(batch.runs, slice(None), values.cpu().numpy(), right.cpu().numpy())
+
+
+class _Found:
+    """What one forward leaves behind: every head's z, and what the norms saw, at the answer's positions only."""
+
+    def __init__(self, model: Model, batch: Batch) -> None:
+        self.model, self.batch = model, batch
+        self.z: list[Tensor] = []  # (batch, k, head, dim), a layer each
+        self.written: dict[int, Tensor] = {}  # W_O's output where a norm follows it, (batch, k, width)
+        self.final = torch.empty(0)  # the residual stream before the final norm, (batch, k, width)
+
+    def run(self) -> Tensor:
+        """The forward; its logits where the answer is read."""
+        assert self.model.final_norm is not None
+        with ExitStack() as stack:
+            stack.enter_context(hooks.read(self.model, lambda _, z: self.z.append(self._here(z))))
+            stack.enter_context(hooks.watch(self.model.final_norm, self._see_final))
+            for row, layer in enumerate(self.model.layers):
+                if layer.post_norm is not None:
+                    stack.enter_context(hooks.watch(layer.projection, lambda _a, _k, out, row=row: self.written.update({row: self._here(out)})))
+            return forward(self.model, self.batch)
+
+    def along(self, row: int, direction: Tensor, post: FrozenNorm | None) -> Tensor:
+        """How much each head of a layer writes along ``direction`` (batch, k, width), summed over the answer's tokens, (batch, head)."""
+        layer: Layer = self.model.layers[row]
+        z = self.z[row].float()
+        direction = direction.to(z.device)
+        if post is not None:
+            direction = post.back(direction, self.written[row])
+        read = torch.einsum("bkw,hdw->bkhd", direction, layer.w_o().detach().float())
+        return (z * read).sum((1, 3))
+
+    def _see_final(self, args: Any, kwargs: Any, out: Any) -> None:
+        self.final = self._here(args[0])
+
+    def _here(self, hidden: Tensor) -> Tensor:
+        return hooks.take_positions(hidden, self.batch.at)
+
+
+def _direction(unembedding: Tensor, average: Tensor, batch: Batch) -> Tensor:
+    """The unembedding of answer minus foil at the token where they part; without a foil, of answer minus the mean logit at every token."""
+    where = unembedding.device
+    answer, foil = batch.answer.to(where), batch.foil.to(where)
+    counts, parts = batch.counts.to(where).float(), batch.parts.to(where).float()
+    column = unembedding.detach()[answer].float()  # (batch, k, width)
+    against = parts[..., None] * unembedding.detach()[foil].float() + (1 - parts[..., None]) * average
+    has_foil = parts.sum(-1, keepdim=True)
+    weight = parts * has_foil + counts * (1 - has_foil)
+    return (column - against) * weight[..., None]
+
+
+METHOD = Method("attribution", run, Attribution, signed=True, causal=False)

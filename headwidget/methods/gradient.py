@@ -1,0 +1,42 @@
+"""gradient: d log p(answer) / d gate, every prompt its own gates, all heads in one backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from headwidget import hooks
+from headwidget.batch import batches, correct, forward, log_probability
+from headwidget.methods import Chunk, Method
+from headwidget.models import Model
+from headwidget.tasks.encode import EncodedTask
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Options of ``method="gradient"``."""
+
+    abs: bool = False
+    """Take the absolute value, as Michel et al. (2019) do; by default the sign is kept: positive helps."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.abs, bool):
+            raise ValueError(f"abs must be True or False; got {self.abs!r}.")
+
+
+def run(model: Model, task: EncodedTask, batch_size: int | None, options: Gradient) -> Iterator[Chunk]:
+    """A chunk for every batch."""
+    for batch in batches(task.examples, model, batch_size):
+        with hooks.frozen(model), torch.enable_grad():
+            gates = torch.ones(len(batch.runs), *model.shape, device=model.device, requires_grad=True)  # (batch, layer, head)
+            with hooks.gate(model, gates):
+                logits = forward(model, batch)
+            (slope,) = torch.autograd.grad(log_probability(logits, batch).sum(), gates)
+            values = slope.abs() if options.abs else slope
+            right = correct(logits.detach(), batch)
+        yield Chunk(batch.runs, slice(None), values.cpu().numpy(), right.cpu().numpy())
+
+
+METHOD = Method("gradient", run, Gradient, signed=True)

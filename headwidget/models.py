@@ -1,0 +1,337 @@
+"""Models: a table from model family to where its attention heads are, checked against the live model on load. Nothing else knows architectures."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Family:
+    """Where a model family keeps its attention heads. Paths are dotted; all but ``blocks``, ``final_norm`` and ``backbone`` start at a block.
+
+    ``attention`` is the module that computes attention and ``projection`` the output projection W_O, whose input, sliced by head, is z.
+    A block without ``attention`` is a layer without attention heads (hybrid models): it is run, and not scored.
+    """
+
+    name: str
+    """``config.model_type``."""
+    blocks: str
+    """The list of layers, seen from the model."""
+    attention: str = "self_attn"
+    projection: str = "self_attn.o_proj"
+    post_norm: str | None = None
+    """A norm between W_O and the residual stream, where the family has one."""
+    final_norm: str | None = "model.norm"
+    """The norm before the unembedding; None where the residual stream does not reach the logits linearly."""
+    head: Literal["causal", "masked", "image-text"] = "causal"
+    """What the model predicts with: the next token, a masked token, or the next token behind an image-and-text wrapper."""
+
+
+_LLAMA = Family("llama", "model.layers")
+_GEMMA = replace(_LLAMA, post_norm="post_attention_layernorm")
+_BERT = Family("bert", "bert.encoder.layer", "attention.self", "attention.output.dense", final_norm=None, head="masked")
+_BLOOM = Family("bloom", "transformer.h", "self_attention", "self_attention.dense", final_norm="transformer.ln_f")
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        *(replace(_LLAMA, name=n) for n in ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "stablelm", "gemma", "smollm3")),
+        *(replace(_GEMMA, name=n) for n in ("gemma2", "gemma3_text", "olmo2")),
+        replace(_GEMMA, name="gemma3", blocks="model.language_model.layers", final_norm="model.language_model.norm", head="image-text"),
+        replace(_LLAMA, name="jamba", final_norm="model.final_layernorm"),
+        replace(_LLAMA, name="phi", projection="self_attn.dense", final_norm="model.final_layernorm"),
+        Family("gpt2", "transformer.h", "attn", "attn.c_proj", final_norm="transformer.ln_f"),
+        Family("gptj", "transformer.h", "attn", "attn.out_proj", final_norm="transformer.ln_f"),
+        Family("gpt_neox", "gpt_neox.layers", "attention", "attention.dense", final_norm="gpt_neox.final_layer_norm"),
+        Family("opt", "model.decoder.layers", "self_attn", "self_attn.out_proj", final_norm="model.decoder.final_layer_norm"),
+        _BLOOM,
+        replace(_BLOOM, name="falcon"),
+        _BERT,
+        replace(_BERT, name="roberta", blocks="roberta.encoder.layer"),
+    )
+}
+"""The families headwidget knows, by ``config.model_type``."""
+
+
+def register(family: Family) -> None:
+    """Teach headwidget a family that it does not know, or correct one that it does.
+
+    >>> from headwidget.models import Family, register
+    >>> register(Family("my_llama", blocks="model.layers"))
+    """
+    FAMILIES[family.name] = family
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One layer's attention: its place in the model and its modules."""
+
+    index: int
+    """Its number among the model's blocks."""
+    block: nn.Module
+    attention: nn.Module
+    projection: nn.Module
+    post_norm: nn.Module | None
+    name: str
+    """The projection's full name, for messages."""
+    heads: int
+    head_dim: int
+    inside: bool
+    """True when the projection is part of the attention module, so that the module's output is already projected."""
+
+    def w_o(self) -> Tensor:
+        """W_O by head, (head, head_dim, width); a view of the live weight."""
+        weight = getattr(self.projection, "weight", None)
+        rows = self.heads * self.head_dim
+        if isinstance(weight, Tensor) and weight.is_floating_point() and weight.dim() == 2:
+            if not _is_conv1d(self.projection):
+                weight = weight.T  # nn.Linear keeps (out, in)
+            if weight.shape[0] == rows:
+                return weight.reshape(self.heads, self.head_dim, -1)
+        raise TypeError(
+            f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as plain numbers (a quantised layer?); "
+            "load the model unquantised, or use method='gradient', which needs no weights."
+        )
+
+
+class Model:
+    """A transformer with its tokenizer and the places of its heads, as :func:`load` gives it. The model itself is left as it is."""
+
+    def __init__(self, module: nn.Module, tokenizer: Any, *, name: str | None = None) -> None:
+        self.module = module
+        """The model, as transformers made it."""
+        self.tokenizer = tokenizer
+        self.config: Any = module.config
+        self.name: str = name or getattr(self.config, "_name_or_path", "") or type(module).__name__
+        self.revision: str | None = getattr(self.config, "_commit_hash", None)
+        self.family = _family(self.config, module)
+        text: Any = self.config.get_text_config()
+        self.n_heads: int = text.num_attention_heads
+        self.n_kv_heads: int = _kv_heads(text)
+        self.blocks: tuple[nn.Module, ...]
+        self.layers: tuple[Layer, ...]
+        self.blocks, self.layers = _find_layers(module, self.family, self.n_heads, text)
+        self.head_dim: int = self.layers[0].head_dim
+        self.context: int | None = _context(text, self.family)
+        unembedding = module.get_output_embeddings()  # type: ignore[operator]
+        if unembedding is None:
+            raise ValueError(
+                f"{type(module).__name__} has no language-model head, so it gives no answer to score; load the checkpoint with its head, "
+                "e.g. AutoModelForCausalLM or AutoModelForMaskedLM."
+            )
+        self.unembedding: nn.Module = unembedding
+
+    @property
+    def encoder(self) -> bool:
+        """True for masked language models: every token sees every other, and the answer is read at masked positions."""
+        return self.family.head == "masked"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(layers with attention, query heads)."""
+        return len(self.layers), self.n_heads
+
+    @property
+    def device(self) -> torch.device:
+        """Where token ids go in."""
+        return next(self.module.get_input_embeddings().parameters()).device  # type: ignore[operator, no-any-return]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The weights' dtype."""
+        return next(p.dtype for p in self.module.parameters() if p.is_floating_point())
+
+    @property
+    def final_norm(self) -> nn.Module | None:
+        """The norm before the unembedding; None where the residual stream does not reach the logits linearly."""
+        text = self.config.get_text_config()
+        if getattr(text, "do_layer_norm_before", True) is False or getattr(text, "word_embed_proj_dim", text.hidden_size) != text.hidden_size:
+            return None  # OPT-350m: norms after each layer, and a projection behind them
+        return _submodule(self.module, self.family.final_norm) if self.family.final_norm else None
+
+    def fingerprint(self) -> str:
+        """A short hash over a sample of every layer's weights: tells a fine-tuned model from its base where names do not."""
+        digest = hashlib.sha256()
+        for layer in self.layers:
+            for parameter in layer.projection.parameters():
+                sample = parameter.detach().reshape(-1)[:64]
+                digest.update(sample.cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        layers, heads = self.shape
+        return f"Model({self.name}, {self.family.name}, {layers} layers x {heads} heads of {self.head_dim}, {self.dtype}, {self.device})"
+
+
+def load(model: Any = None, tokenizer: Any = None, *, dtype: Any = None, device_map: Any = None, **options: Any) -> Model:
+    """A model ready to be scored.
+
+    - ``load()``: the embedded SmolLM2-135M-Instruct, offline; brought once by name and checksum.
+    - ``load("org/name")`` or ``load("folder", dtype=…, device_map=…)``: from the hub or a folder, by transformers' ``from_pretrained``,
+      which also takes any further ``options``. Without ``dtype``: float32 on CPU (16-bit is several times slower there), else the checkpoint's own.
+    - ``load(model, tokenizer)``: what you already have, unchanged.
+
+    >>> import headwidget as hw
+    >>> hw.load().shape
+    (30, 9)
+    """
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, nn.Module):
+        if tokenizer is None:
+            raise ValueError("hw.load(model) needs the model's tokenizer too: hw.load(model, tokenizer).")
+        if dtype is not None or device_map is not None or options:
+            raise ValueError("dtype, device_map and loading options apply to a model that is loaded by name; this one is already loaded.")
+        return Model(model, tokenizer)
+    if model is not None and not isinstance(model, (str, os.PathLike)):
+        raise TypeError(f"hw.load takes a name, a folder, or a model and its tokenizer; got a {type(model).__name__}.")
+    if model is None:
+        from headwidget import embedded
+
+        return _from_pretrained(embedded.folder(), None, tokenizer, dtype, device_map, options, name=embedded.NAME)
+    return _from_pretrained(model, options.pop("revision", None), tokenizer, dtype, device_map, options, name=str(model))
+
+
+def _from_pretrained(
+    source: str | os.PathLike[str], revision: str | None, tokenizer: Any, dtype: Any, device_map: Any, options: dict[str, Any], *, name: str
+) -> Model:
+    import transformers
+
+    gpu = device_map is None and torch.cuda.is_available()
+    if dtype is None:
+        dtype = "auto" if gpu or device_map not in (None, "cpu") else torch.float32
+    chosen = {"revision": revision} if revision else {}
+    trust = {"trust_remote_code": True} if options.get("trust_remote_code") else {}
+    try:
+        config = transformers.AutoConfig.from_pretrained(source, **chosen, **trust)
+        family = FAMILIES.get(config.model_type)
+        heads = {"causal": "AutoModelForCausalLM", "masked": "AutoModelForMaskedLM", "image-text": "AutoModelForImageTextToText"}
+        auto = getattr(transformers, heads[family.head if family else "causal"])
+        with _quietly(transformers):
+            module, info = auto.from_pretrained(source, dtype=dtype, device_map=device_map, output_loading_info=True, **chosen, **options)
+        if tokenizer is None:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source, **chosen, **trust)
+    except (OSError, ImportError) as error:
+        where = "the folder" if Path(source).is_dir() else "the hub"
+        raise OSError(
+            f"{name!r} could not be loaded from {where} ({_first_line(error)}). Check the name and the network, give a local folder, "
+            "or use hw.load() for the embedded model, which works offline."
+        ) from error
+    if missing := sorted(info["missing_keys"]):
+        raise ValueError(
+            f"{name!r} lacks {len(missing)} of {type(module).__name__}'s weights ({missing[0]}, …): they would be random and every score noise. "
+            "Load a checkpoint that was saved with its language-model head."
+        )
+    if gpu:
+        module.to("cuda")
+    module.eval()
+    return Model(module, tokenizer, name=name)
+
+
+class _quietly:
+    """Without transformers' progress bar while a model loads: in a notebook it is noise above the widget."""
+
+    def __init__(self, transformers: Any) -> None:
+        self.logging = transformers.utils.logging
+
+    def __enter__(self) -> None:
+        self.was_on = self.logging.is_progress_bar_enabled()
+        self.logging.disable_progress_bar()
+
+    def __exit__(self, *_: object) -> None:
+        if self.was_on:
+            self.logging.enable_progress_bar()
+
+
+def _family(config: Any, module: nn.Module) -> Family:
+    kind = getattr(config, "model_type", None)
+    if kind in FAMILIES:
+        return FAMILIES[kind]
+    width = config.get_text_config().hidden_size
+    seen = [n for n, m in module.named_modules() if _in_width(m) is not None and _out_width(m) == width and "att" in n.lower()]
+    looked = f"Its attention holds {seen[-1]!r}, which may be the output projection. " if seen else ""
+    raise ValueError(
+        f"the model family {kind!r} is not in headwidget's table ({', '.join(sorted(FAMILIES))}). {looked}"
+        "Teach it with hw.register(headwidget.models.Family(name, blocks=…, attention=…, projection=…))."
+    )
+
+
+def _find_layers(module: nn.Module, family: Family, heads: int, text: Any) -> tuple[tuple[nn.Module, ...], tuple[Layer, ...]]:
+    """Every block, and every block's attention, each projection checked to be n_heads * head_dim wide."""
+    holder = _submodule(module, family.blocks)
+    if not isinstance(holder, nn.ModuleList):
+        raise ValueError(
+            f"{type(module).__name__} has no list of layers at {family.blocks!r}, where family {family.name!r} keeps them; load the model with "
+            "its language-model head (AutoModelForCausalLM or AutoModelForMaskedLM), or hw.register the family's own paths."
+        )
+    names = {id(m): n for n, m in module.named_modules()}
+    head_dim = int(getattr(text, "head_dim", None) or text.hidden_size // heads)
+    layers = []
+    for index, block in enumerate(holder):
+        attention, projection = _submodule(block, family.attention), _submodule(block, family.projection)
+        if attention is None:
+            continue  # a hybrid model's layer without attention
+        name = f"{family.blocks}.{index}.{family.projection}"
+        if projection is None:
+            raise ValueError(f"{names[id(attention)]} ({type(attention).__name__}) has no output projection {name!r}: is it fused with another layer?")
+        width = _in_width(projection)
+        if width != heads * head_dim:
+            raise ValueError(
+                f"{name} ({type(projection).__name__}) takes {width} numbers in, not {heads} heads x {head_dim} = {heads * head_dim}: its input is not "
+                "the heads' outputs side by side (a fused projection?), so heads cannot be told apart there."
+            )
+        post = _submodule(block, family.post_norm) if family.post_norm else None
+        inside = any(m is projection for m in attention.modules())
+        layers.append(Layer(index, block, attention, projection, post, name, heads, head_dim, inside))
+    if not layers:
+        raise ValueError(f"no layer of {type(module).__name__} has attention at {family.blocks}.*.{family.attention}; there are no heads to score.")
+    return tuple(holder), tuple(layers)
+
+
+def _kv_heads(text: Any) -> int:
+    if text.model_type == "falcon" and not text.new_decoder_architecture:
+        return 1 if text.multi_query else int(text.num_attention_heads)
+    for key in ("num_key_value_heads", "num_kv_heads"):
+        if (count := getattr(text, key, None)) is not None:
+            return int(count)
+    return int(text.num_attention_heads)
+
+
+def _context(text: Any, family: Family) -> int | None:
+    """The longest input, None where there is no limit (ALiBi)."""
+    most = getattr(text, "max_position_embeddings", None) or getattr(text, "n_positions", None)
+    if most is not None and family.name == "roberta":
+        most -= text.pad_token_id + 1  # its positions start behind the padding id
+    return most
+
+
+def _submodule(module: nn.Module, path: str) -> nn.Module | None:
+    try:
+        return module.get_submodule(path)
+    except AttributeError:
+        return None
+
+
+def _is_conv1d(module: nn.Module) -> bool:
+    return type(module).__name__ == "Conv1D"
+
+
+def _in_width(module: nn.Module) -> int | None:
+    if _is_conv1d(module):
+        return int(module.weight.shape[0])  # type: ignore[union-attr, index]
+    return getattr(module, "in_features", None)
+
+
+def _out_width(module: nn.Module) -> int | None:
+    return int(module.nf) if _is_conv1d(module) else getattr(module, "out_features", None)  # type: ignore[arg-type]
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

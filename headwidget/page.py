@@ -1,0 +1,105 @@
+"""An explorer as one HTML file that opens from disk: the built front end, the scores, and nothing from the network."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwidget import __version__
+from headwidget.widget import asset
+
+if TYPE_CHECKING:
+    from headwidget.scores import HeadScores
+    from headwidget.widget import Explorer
+
+# The policy lets the page run what is written in it and load nothing at all, from anywhere.
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ max-width: 1240px; margin: 0 auto; padding: 28px 24px; font: 14px/1.5 system-ui, sans-serif; color: CanvasText; background: Canvas; }}
+h1 {{ margin: 0 4px 8px; font-size: 21px; line-height: 1.25; overflow-wrap: anywhere; }}
+footer {{ margin: 20px 4px 0; font-size: 12px; color: color-mix(in srgb, currentColor 64%, transparent); overflow-wrap: anywhere; }}
+{css}
+#headwidget .hw-model {{ display: none; }} /* the title says it */
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<main id="headwidget"></main>
+<footer>{provenance}</footer>
+<script type="application/json" id="headwidget-state">{state}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def write(explorer: Explorer, path: str | Path, *, title: str | None = None) -> Path:
+    """Write the explorer's page to ``path``: complete, or not at all. Gives the path back."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {str(target.parent)!r} does not exist; make it first, then write {target.name!r} there.")
+    text = render(explorer, title=title)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)  # mkstemp's 0600 would keep colleagues out
+        os.replace(temporary, target)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return target
+
+
+def render(explorer: Explorer, *, title: str | None = None) -> str:
+    """The page as text."""
+    model = str(explorer.scores.meta.get("model", ""))
+    state = {
+        "_header": explorer._header,
+        "buffer": base64.b64encode(explorer._buffer).decode("ascii"),
+        **{name: getattr(explorer, name) for name in ("selected", "threshold", "tasks", "view")},
+    }
+    return _PAGE.format(
+        title=html.escape(title or (f"Attention heads of {model}" if model else "Attention heads")),
+        css=_closed(asset("widget.css")),
+        provenance=html.escape(provenance(explorer.scores)),
+        # In JSON a "<" can only stand inside a string, where it may be spelled so: no name can end the script.
+        state=json.dumps(state, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+        script=_closed(asset("page.js")),
+    )
+
+
+def provenance(scores: HeadScores) -> str:
+    """Where the scores come from, in one line.
+
+    >>> from headwidget import HeadScores
+    >>> provenance(HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta={"model": "tiny", "seed": 0})).split(" · ")[:3]
+    ['model tiny', 'method mine', 'copy: 1 run']
+    """
+    meta = scores.meta
+    runs = {name: len(scores.values(name)) for name in scores.tasks}
+    parts = [f"model {meta.get('model') or 'unknown'}", f"method {scores.method}"]
+    parts.append(", ".join(f"{name}: {n} run{'s' * (n != 1)}" for name, n in runs.items()))
+    parts += [f"{key} {meta[key]}" for key in ("revision", "dtype", "device", "seed") if meta.get(key) not in (None, "")]
+    if scores.partial:
+        parts.append("stopped before every prompt was done")
+    return " · ".join([*parts, f"headwidget {__version__}"])
+
+
+def _closed(text: str) -> str:
+    """Code that cannot end the element it stands in."""
+    return re.sub(r"</(script|style)", r"<\\/\1", text, flags=re.IGNORECASE)

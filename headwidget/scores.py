@@ -1,0 +1,317 @@
+"""HeadScores: the one labelled tensor ``S[task][run, layer, head]`` that every method makes and every view reads."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headwidget import reduce
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+    from matplotlib.figure import Figure
+
+    from headwidget.reduce import Array, How, Mask
+
+
+@dataclass(frozen=True, eq=False)
+class HeadScores:
+    """Scores of every head, run by run, for every task, with all that is needed to trust them.
+
+    Made by :func:`headwidget.score`, :func:`headwidget.open` or :meth:`from_arrays`; never changed afterwards.
+
+    >>> s = HeadScores.from_arrays({"copy": np.eye(3)}, method="mine")
+    >>> s.tasks, s.shape, s.top("copy", 1)
+    (('copy',), (3, 3), [(0, 0)])
+    """
+
+    method: str
+    """The method that made the scores."""
+    _values: Mapping[str, Array]
+    _runs: Mapping[str, tuple[str, ...]]
+    layers: tuple[int, ...]
+    """The model's own number of each row: 0, 1, 2, … but for models where some layers have no attention."""
+    signed: bool = False
+    """True when a score's sign means something (positive helps), as for ablation, gradient and attribution."""
+    categories: Mapping[str, str] = field(default_factory=dict)
+    """The category of each task that has one."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """Where the scores come from: model, revision, dtype, device, versions, seed, options, and per task accuracy and prompts dropped."""
+
+    # ---- making ----
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: Mapping[str, npt.ArrayLike],
+        *,
+        method: str,
+        runs: Mapping[str, Sequence[str]] | None = None,
+        layers: Sequence[int] | None = None,
+        signed: bool | None = None,
+        categories: Mapping[str, str] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> HeadScores:
+        """Scores made elsewhere: ``{task: (run, layer, head)}``; a (layer, head) array counts as one run.
+
+        ``signed`` is by default whether any score is negative.
+
+        >>> HeadScores.from_arrays({"a": np.zeros((5, 2, 4)), "b": np.zeros((2, 4))}, method="mine").runs("b")
+        ('run 0',)
+        """
+        values = {_label(name, "a task's name"): _checked(name, array) for name, array in arrays.items()}
+        if not values:
+            raise ValueError("no scores: from_arrays needs at least one task, as {'task': array of (run, layer, head)}.")
+        shapes = {v.shape[1:] for v in values.values()}
+        if len(shapes) > 1:
+            found = ", ".join(f"{name!r} {v.shape[1]} x {v.shape[2]}" for name, v in values.items())
+            raise ValueError(f"all tasks must have the same layers x heads; got {found}.")
+        depth = next(iter(shapes))[0]
+        rows = tuple(int(n) for n in layers) if layers is not None else tuple(range(depth))
+        if len(rows) != depth or len(set(rows)) != depth:
+            raise ValueError(f"layers must give each of the {depth} rows a number of its own; got {list(rows)}.")
+        labels = {}
+        for name, v in values.items():
+            given = (runs or {}).get(name)
+            labels[name] = tuple(given) if given is not None else tuple(f"run {i}" for i in range(len(v)))
+            if len(labels[name]) != len(v):
+                raise ValueError(f"task {name!r} has {len(v)} runs but {len(labels[name])} run labels.")
+        for kind, given_names in (("runs", runs or {}), ("categories", categories or {})):
+            if unknown := [n for n in given_names if n not in values]:
+                raise ValueError(f"{kind} names tasks that have no scores: {', '.join(map(repr, unknown))}.")
+        negative = any(bool((v < 0).any()) for v in values.values())
+        return cls(
+            method=_label(method, "the method's name"),
+            _values=MappingProxyType(values),
+            _runs=MappingProxyType(labels),
+            layers=rows,
+            signed=negative if signed is None else signed,
+            categories=MappingProxyType(dict(categories or {})),
+            meta=MappingProxyType(copy.deepcopy(dict(meta or {}))),
+        )
+
+    # ---- reading ----
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks, in the order they were scored."""
+        return tuple(self._values)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(layers, heads)."""
+        layers, heads = next(iter(self._values.values())).shape[1:]
+        return layers, heads
+
+    @property
+    def partial(self) -> bool:
+        """True when scoring was stopped before every prompt was done."""
+        return bool(self.meta.get("partial", False))
+
+    def values(self, task: str) -> Array:
+        """Every score of a task, (run, layer, head), read-only."""
+        return self._values[self._known(task)]
+
+    def runs(self, task: str) -> tuple[str, ...]:
+        """The label of each run of a task: for most methods its prompt and answer."""
+        return self._runs[self._known(task)]
+
+    def reduce(self, how: How = "mean") -> Array:
+        """(task, layer, head): ``"mean"``, ``"median"``, ``"always"`` (min), ``"any"`` (max), or an agreement from 0 to 1."""
+        return np.stack([reduce.reduce(v, how) for v in self._values.values()])
+
+    def on(self, threshold: float, agreement: float = 1.0) -> Mask:
+        """(task, layer, head): does the head reach ``threshold`` in at least the fraction ``agreement`` of its runs?"""
+        return np.stack([reduce.on(v, threshold, agreement) for v in self._values.values()])
+
+    def interval(self, level: float = 0.95, *, draws: int = 1000, seed: int = 0) -> Array:
+        """(2, task, layer, head): lower and upper end of the bootstrap interval of the mean over runs."""
+        if not 0 < level < 1:
+            raise ValueError(f"level is a fraction between 0 and 1, such as 0.95; got {level!r}.")
+        ends = [reduce.interval(v, level=level, draws=draws, seed=seed) for v in self._values.values()]
+        return np.stack([np.stack([low for low, _ in ends]), np.stack([high for _, high in ends])])
+
+    def share(self) -> Array:
+        """(task, layer, head): the mean's size as a share of the task's whole, ``|mean| / sum |mean|``."""
+        return np.stack([reduce.share(reduce.mean(v)) for v in self._values.values()])
+
+    def top(self, task: str, k: int = 10) -> list[tuple[int, int]]:
+        """The ``k`` heads with the largest mean for a task, as (layer, head), largest first."""
+        return [(self.layers[row], head) for row, head in reduce.top(reduce.mean(self.values(task)), k)]
+
+    def elbow(self, task: str) -> float:
+        """The published cut-off for a task: the elbow of its sorted ``|mean|``."""
+        return reduce.elbow(reduce.mean(self.values(task)))
+
+    def select(self, tasks: Iterable[str] | str) -> HeadScores:
+        """The same scores with these tasks only, in this order."""
+        wanted = [tasks] if isinstance(tasks, str) else list(tasks)
+        if len(set(wanted)) != len(wanted):
+            raise ValueError(f"select names a task twice: {', '.join(map(repr, wanted))}.")
+        meta = dict(self.meta)
+        if isinstance(per_task := meta.get("tasks"), Mapping):
+            meta["tasks"] = {name: per_task[name] for name in wanted if name in per_task}
+        return HeadScores.from_arrays(
+            {name: self.values(name) for name in wanted},
+            method=self.method,
+            runs={name: self.runs(name) for name in wanted},
+            layers=self.layers,
+            signed=self.signed,
+            categories={name: c for name, c in self.categories.items() if name in wanted},
+            meta=meta,
+        )
+
+    def __add__(self, other: HeadScores) -> HeadScores:
+        """The runs of both, for scores of the same model and method; tasks that only one has are kept as they are."""
+        if not isinstance(other, HeadScores):
+            return NotImplemented
+        self._same(other)
+        names = list(dict.fromkeys(self.tasks + other.tasks))
+        parts = {n: [s for s in (self, other) if n in s._values] for n in names}
+        for n, have in parts.items():
+            if len(have) == 2 and (twice := _repeated(have[0], have[1], n)):
+                raise ValueError(f"task {n!r}: {twice} of the runs are in both scores; merging them would count them twice.")
+        return HeadScores.from_arrays(
+            {n: np.concatenate([s.values(n) for s in have]) for n, have in parts.items()},
+            method=self.method,
+            runs={n: sum((s.runs(n) for s in have), ()) for n, have in parts.items()},
+            layers=self.layers,
+            signed=self.signed or other.signed,
+            categories={**other.categories, **self.categories},
+            meta={
+                **self.meta,
+                "partial": self.partial or other.partial,
+                "merged": [*self.meta.get("merged", [dict(self.meta)]), *other.meta.get("merged", [dict(other.meta)])],
+                "tasks": _merged_tasks(self.meta.get("tasks", {}), other.meta.get("tasks", {})),
+            },
+        )
+
+    # ---- out ----
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A tidy frame with a row a score: task, category, run, label, layer, head, score."""
+        import pandas as pd
+
+        frames = []
+        for name, v in self._values.items():
+            run, row, head = np.indices(v.shape).reshape(3, -1)
+            columns = {
+                "task": name,
+                "category": self.categories.get(name),
+                "run": run,
+                "label": np.asarray(self._runs[name], dtype=object)[run],
+                "layer": np.asarray(self.layers)[row],
+                "head": head,
+                "score": v.reshape(-1),
+            }
+            frames.append(pd.DataFrame(columns))
+        return pd.concat(frames, ignore_index=True)
+
+    def to_xarray(self) -> xarray.Dataset:
+        """A dataset with a variable ``score`` (task, run, layer, head); tasks with fewer runs than the most end in NaN."""
+        try:
+            import xarray as xr
+        except ImportError as error:
+            raise ImportError("to_xarray needs xarray: pip install xarray.") from error
+        most = max(len(v) for v in self._values.values())
+        block = np.full((len(self.tasks), most, *self.shape), np.nan, dtype=np.float32)
+        labels = np.full((len(self.tasks), most), "", dtype=object)
+        for i, name in enumerate(self.tasks):
+            v = self._values[name]
+            block[i, : len(v)] = v
+            labels[i, : len(v)] = self._runs[name]
+        return xr.Dataset(
+            {"score": (("task", "run", "layer", "head"), block), "label": (("task", "run"), labels)},
+            coords={"task": list(self.tasks), "layer": list(self.layers), "head": range(self.shape[1])},
+            attrs={"method": self.method, "model": str(self.meta.get("model", ""))},
+        )
+
+    def figure(self, columns: int = 4) -> Figure:
+        """A matplotlib figure of the tasks view: one heatmap of means a task, one colour bar; ``.savefig("heads.pdf")`` writes it."""
+        from headwidget.figure import figure
+
+        return figure(self, columns)
+
+    def save(self, path: str | Path) -> Path:
+        """Write to ``path`` (safetensors + one JSON string): to a temporary name first, then renamed."""
+        from headwidget import files
+
+        return files.save(self, path)
+
+    def __repr__(self) -> str:
+        runs = ", ".join(f"{name}: {len(v)} runs" for name, v in self._values.items())
+        layers, heads = self.shape
+        partly = ", partial" if self.partial else ""
+        return f"HeadScores({self.method}, {self.meta.get('model', 'unknown model')}, {layers} layers x {heads} heads, {runs}{partly})"
+
+    # ---- checks ----
+
+    def _known(self, task: str) -> str:
+        if task not in self._values:
+            raise KeyError(f"no task {task!r} in these scores; they have {', '.join(map(repr, self.tasks))}.")
+        return task
+
+    def _same(self, other: HeadScores) -> None:
+        """Refuse to mix what cannot be compared."""
+        pairs = [("method", self.method, other.method), ("layers", self.layers, other.layers), ("shape", self.shape, other.shape)]
+        pairs += [(k, self.meta.get(k), other.meta.get(k)) for k in ("model", "revision", "weights", "options")]
+        for what, mine, theirs in pairs:
+            if mine != theirs:
+                raise ValueError(f"only runs of the same model and method can be merged; {what} is {mine!r} here and {theirs!r} there.")
+
+
+def _label(text: object, what: str) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"{what} must be text and not empty; got {text!r}.")
+    return text
+
+
+def _checked(name: str, array: npt.ArrayLike) -> Array:
+    """A read-only float32 copy, (run, layer, head), or a sentence about what is wrong and where."""
+    raw = np.asarray(array)
+    if raw.dtype.kind not in "fiub":
+        raise ValueError(f"task {name!r}: scores must be real numbers; got an array of {raw.dtype}.")
+    if raw.ndim == 2:
+        raw = raw[None]
+    if raw.ndim != 3 or 0 in raw.shape:
+        raise ValueError(f"task {name!r}: scores must be (run, layer, head) or (layer, head), none of them 0; got {np.asarray(array).shape}.")
+    with np.errstate(over="ignore"):
+        values = raw.astype(np.float32, order="C", copy=True)
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        run, layer, head = (int(i) for i in bad[0])
+        what = "NaN" if np.isnan(values[run, layer, head]) else "infinite in float32"
+        raise ValueError(f"task {name!r}: {len(bad)} scores are not finite; the first, at run {run}, layer {layer}, head {head}, is {what}.")
+    values.setflags(write=False)
+    return values
+
+
+def _repeated(a: HeadScores, b: HeadScores, task: str) -> int:
+    """How many runs stand in both, same label and same numbers."""
+    seen = {(label, v.tobytes()) for label, v in zip(a.runs(task), a.values(task))}
+    return sum((label, v.tobytes()) in seen for label, v in zip(b.runs(task), b.values(task)))
+
+
+def _merged_tasks(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of each task in either; for a task in both, counts add up and accuracy is weighed by prompts."""
+    out = {**b, **a}
+    for name in a.keys() & b.keys():
+        mine, theirs = a[name], b[name]
+        out[name] = {**mine, "dropped": [*mine.get("dropped", []), *theirs.get("dropped", [])]}
+        sizes = [mine.get("prompts", 0), theirs.get("prompts", 0)]
+        out[name]["prompts"] = sum(sizes)
+        for key in ("accuracy", "beats_foil"):
+            both = [mine.get(key), theirs.get(key)]
+            if None not in both and sum(sizes):
+                out[name][key] = sum(x * n for x, n in zip(both, sizes)) / sum(sizes)
+            else:
+                out[name].pop(key, None)
+    return out

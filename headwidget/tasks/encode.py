@@ -1,0 +1,106 @@
+"""From a task's text to token ids: what the model is fed, and where its answer is read. Plain Python, before any forward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headwidget.tasks import Example, Task
+
+if TYPE_CHECKING:
+    from headwidget.models import Model
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """One example as the model sees it."""
+
+    label: str
+    ids: tuple[int, ...]
+    """The input: prompt, then the answer but for its last token, which is never fed (masked models: the whole text, the answer masked)."""
+    at: tuple[int, ...]
+    """The position that predicts each answer token."""
+    answer: tuple[int, ...]
+    parting: int | None = None
+    """Index into ``answer`` of the first token where answer and foil differ."""
+    foil: int | None = None
+    """The foil's token there."""
+
+
+@dataclass(frozen=True)
+class EncodedTask:
+    """A task's examples as the model sees them, and what is worth knowing about how they became so."""
+
+    name: str
+    category: str | None
+    examples: tuple[Encoded, ...]
+    before: tuple[str, ...]
+    """The special tokens that the tokenizer puts before a prompt."""
+    joint_differs: int
+    """How many prompts would be tokenised differently together with their answer."""
+
+
+def encode(task: Task, model: Model) -> EncodedTask:
+    """A task's examples as token ids; a sentence for whatever cannot be scored."""
+    tokenizer = model.tokenizer
+    before, after = _specials(tokenizer)
+    examples, differs = [], 0
+    for i, example in enumerate(task.examples):
+        where = f"task {task.name!r}, example {i}"
+        prompt, answer = _plain(tokenizer, example.prompt), _plain(tokenizer, example.answer)
+        if not answer:
+            raise ValueError(f"{where}: the answer {example.answer!r} tokenises to nothing; write one that the model can say.")
+        if not prompt and not before:
+            raise ValueError(f"{where}: the prompt {example.prompt!r} tokenises to nothing; the model needs at least one token before the answer.")
+        parting, foil = _part(tokenizer, example, answer, where)
+        if model.encoder:
+            ids, at = _masked(model, [*before, *prompt, *after], len(after), len(answer), where)
+        else:
+            text = [*before, *prompt]
+            ids, at = [*text, *answer[:-1]], range(len(text) - 1, len(text) + len(answer) - 1)
+            differs += _plain(tokenizer, example.prompt + example.answer) != [*prompt, *answer]
+        if model.context is not None and len(ids) > model.context:
+            raise ValueError(f"{where}: {len(ids)} tokens, but {model.name} reads at most {model.context}; shorten the prompt.")
+        examples.append(Encoded(f"{example.prompt}{example.answer}", tuple(ids), tuple(at), tuple(answer), parting, foil))
+    specials = tuple(tokenizer.convert_ids_to_tokens(before)) if before else ()
+    return EncodedTask(task.name, task.category, tuple(examples), specials, differs)
+
+
+def _plain(tokenizer: Any, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def _specials(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The special tokens that the tokenizer puts before and after a text."""
+    full, plain = list(tokenizer("a")["input_ids"]), _plain(tokenizer, "a")
+    for start in range(len(full) - len(plain) + 1):
+        if full[start : start + len(plain)] == plain:
+            return full[:start], full[start + len(plain) :]
+    return [], []
+
+
+def _part(tokenizer: Any, example: Example, answer: Sequence[int], where: str) -> tuple[int | None, int | None]:
+    """Where answer and foil part: the first token that differs."""
+    if example.foil is None:
+        return None, None
+    foil = _plain(tokenizer, example.foil)
+    for i, (right, wrong) in enumerate(zip(answer, foil)):
+        if right != wrong:
+            return i, wrong
+    raise ValueError(
+        f"{where}: answer {example.answer!r} and foil {example.foil!r} begin with the same tokens and never part; choose a foil that is not the answer's "
+        "beginning, nor the answer its."
+    )
+
+
+def _masked(model: Model, text: list[int], after: int, count: int, where: str) -> tuple[list[int], range]:
+    """Masks for the answer: where the prompt has the tokenizer's mask token, else at its end."""
+    mask = model.tokenizer.mask_token_id
+    if mask is None:
+        raise ValueError(f"{model.name} predicts masked tokens, but its tokenizer has no mask token; load the tokenizer that belongs to it.")
+    held = [i for i, token in enumerate(text) if token == mask]
+    if len(held) > 1:
+        raise ValueError(f"{where}: the prompt has {len(held)} mask tokens; use one, which stands for the whole answer.")
+    start = held[0] if held else len(text) - after
+    return [*text[:start], *[mask] * count, *text[start + len(held) :]], range(start, start + count)

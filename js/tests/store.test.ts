@@ -1,0 +1,163 @@
+// The store: what Python knows, what only the view knows, and when each is told.
+
+import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
+import wireCase from "../../tests/golden/wire.json";
+import { standIn, type WidgetModel } from "../model";
+import { createStore, passing, type Store, shownTasks, toggled } from "../store";
+
+const buffer = Uint8Array.from(atob(wireCase.buffer), (c) => c.charCodeAt(0));
+const start = {
+  _header: wireCase.header,
+  _buffer: buffer,
+  selected: [],
+  threshold: null,
+  tasks: ["long"],
+  view: "tasks",
+};
+
+let model: WidgetModel;
+let saved: Mock<() => void>;
+let frames: (() => void)[];
+const view = (): { store: Store; close: () => void } => {
+  const controller = new AbortController();
+  return { store: createStore(model, controller.signal, (f) => frames.push(f)), close: () => controller.abort() };
+};
+const nextFrame = (): void => {
+  for (const frame of frames.splice(0)) frame();
+};
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  frames = [];
+  saved = vi.fn();
+  model = { ...standIn(start), save_changes: saved };
+});
+afterEach(() => vi.useRealTimers());
+
+describe("the store", () => {
+  it("tells its listeners once a frame, whatever happened in it", () => {
+    const { store } = view();
+    const heard = vi.fn();
+    store.subscribe(heard);
+    store.sync({ threshold: 0.1 });
+    store.sync({ threshold: 0.2 });
+    store.show({ hover: { row: 0, head: 1, x: 0, y: 0 } });
+    expect(heard).not.toHaveBeenCalled();
+    nextFrame();
+    expect(heard).toHaveBeenCalledExactlyOnceWith(new Set(["threshold", "hover"]));
+  });
+
+  it("saves a drag now and then, with the last value, and hover never", () => {
+    const { store } = view();
+    for (let i = 1; i <= 20; i++) {
+      store.sync({ threshold: i });
+      vi.advanceTimersByTime(10);
+    }
+    vi.advanceTimersByTime(200);
+    expect(saved.mock.calls.length).toBeGreaterThan(1);
+    expect(saved.mock.calls.length).toBeLessThan(5);
+    expect(model.get("threshold")).toBe(20);
+    saved.mockClear();
+    store.show({ hover: { row: 1, head: 1, x: 5, y: 5 } });
+    vi.advanceTimersByTime(500);
+    expect(saved).not.toHaveBeenCalled();
+  });
+
+  it("keeps two views of one model in step", () => {
+    const [one, two] = [view(), view()];
+    one.store.sync({ selected: [[3, 1]] });
+    expect(two.store.state.selected).toEqual([[3, 1]]);
+    model.set("threshold", 0.5); // as from Python
+    expect([one.store.state.threshold, two.store.state.threshold]).toEqual([0.5, 0.5]);
+  });
+
+  it("lets go of the model when its view closes, and saves what was not saved yet", () => {
+    const { store, close } = view();
+    const heard = vi.fn();
+    store.subscribe(heard);
+    store.sync({ threshold: 0.3 });
+    close();
+    expect(saved).toHaveBeenCalledOnce();
+    model.set("threshold", 0.9);
+    nextFrame();
+    expect(store.state.threshold).toBe(0.3);
+    expect(heard).not.toHaveBeenCalled();
+  });
+
+  it("reads new scores once when header and buffer change together", async () => {
+    const { store } = view();
+    model.set("_header", { ...wireCase.header, model: "another" });
+    model.set("_buffer", buffer.slice());
+    await Promise.resolve();
+    expect(store.state.scores?.model).toBe("another");
+    expect(store.state.error).toBeNull();
+    model.set("_buffer", new Uint8Array(3));
+    await Promise.resolve();
+    expect(store.state.scores).toBeNull();
+    expect(store.state.error).toMatch(/^These scores cannot be shown: the buffer holds .* promises/);
+  });
+
+  it("shows the error of a listener and goes on with the others", () => {
+    const { store } = view();
+    const other = vi.fn();
+    const quiet = vi.spyOn(console, "error").mockImplementation(() => {});
+    const stop = store.subscribe(() => {
+      stop();
+      throw new Error("a panel broke.");
+    });
+    store.subscribe(other);
+    store.sync({ threshold: 1 });
+    nextFrame();
+    expect(other).toHaveBeenCalled();
+    expect(store.state.error).toBe("a panel broke.");
+    quiet.mockRestore();
+  });
+});
+
+describe("what follows from the state", () => {
+  it("shows tasks in the order asked for, without those it does not have", () => {
+    const { store } = view();
+    store.sync({ tasks: ["long", "gone", "<b>syntax</b>"] });
+    expect(shownTasks(store.state).map((task) => task.name)).toEqual(["long", "<b>syntax</b>"]);
+  });
+
+  it("compares signed scores by size", () => {
+    const { store } = view();
+    store.sync({ threshold: 0.25 });
+    const task = store.state.scores!.tasks[0]!;
+    const passes = Array.from(passing(store.state, task)!);
+    expect(passes).toEqual(Array.from(task.mean, (value) => (Math.abs(value) >= 0.25 ? 1 : 0)));
+    expect(task.mean.some((value, i) => value < 0 && passes[i])).toBe(true);
+    store.sync({ threshold: null });
+    expect(passing(store.state, task)).toBeNull();
+  });
+
+  it("selects by click: replace, end, add, take away", () => {
+    expect(toggled([], [1, 2], false)).toEqual([[1, 2]]);
+    expect(toggled([[1, 2]], [1, 2], false)).toEqual([]);
+    expect(
+      toggled(
+        [
+          [1, 2],
+          [3, 4],
+        ],
+        [1, 2],
+        false,
+      ),
+    ).toEqual([[1, 2]]);
+    expect(toggled([[1, 2]], [3, 4], true)).toEqual([
+      [1, 2],
+      [3, 4],
+    ]);
+    expect(
+      toggled(
+        [
+          [1, 2],
+          [3, 4],
+        ],
+        [1, 2],
+        true,
+      ),
+    ).toEqual([[3, 4]]);
+  });
+});

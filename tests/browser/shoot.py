@@ -1,0 +1,50 @@
+"""Takes the README's pictures from saved scores: python tests/browser/shoot.py scores.safetensors [docs/images]."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+from playwright.sync_api import sync_playwright
+
+import headwidget as hw
+
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+
+def shoot(scores: hw.HeadScores, folder: Path, *, width: int = 960) -> list[Path]:
+    """Write explorer-light.png and explorer-dark.png: a threshold at the elbow, the best heads selected, one pointed at."""
+    folder.mkdir(parents=True, exist_ok=True)
+    first = scores.tasks[0]
+    best = scores.top(first, 3)
+    explorer = hw.explore(scores, threshold=float(f"{scores.elbow(first):.2g}"), selected=best)
+    page_file = explorer.to_html(Path(tempfile.mkdtemp()) / "explorer.html")
+    made = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        for scheme in SCHEMES:
+            context = browser.new_context(color_scheme=scheme, device_scale_factor=2, viewport={"width": width, "height": 900})
+            page = context.new_page()
+            page.goto(page_file.as_uri())
+            page.wait_for_selector(".hw-root[data-ready='1']")
+            page.add_style_tag(content="#headwidget .hw-model { display: inline } h1, footer { display: none } body { padding: 16px }")
+            row, head = scores.layers.index(best[0][0]), best[0][1]
+            box = page.locator(".hw-plot").first.bounding_box()
+            assert box is not None
+            layers, heads = scores.shape
+            page.mouse.move(box["x"] + (head + 0.5) * box["width"] / heads, box["y"] + (row + 0.5) * box["height"] / layers)
+            page.wait_for_selector(".hw-card:visible")
+            size = page.locator("body").bounding_box()
+            assert size is not None
+            made.append(folder / f"explorer-{scheme}.png")
+            page.screenshot(path=made[-1], clip={"x": 0, "y": 0, "width": width, "height": size["height"]})
+        browser.close()
+    return made
+
+
+if __name__ == "__main__":
+    for path in shoot(hw.open(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "docs/images")):
+        print(path, path.stat().st_size // 1024, "KB")

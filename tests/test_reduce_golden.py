@@ -1,0 +1,77 @@
+"""The Python twins agree with the golden fixtures that js/tests reads too."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwidget import reduce, wire
+from headwidget.scores import HeadScores
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = json.loads((GOLDEN / "reduce.json").read_text(encoding="utf-8"))
+WIRE = json.loads((GOLDEN / "wire.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(params=CASES, ids=[c["name"] for c in CASES])
+def case(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return {**request.param, "values": np.array(request.param["values"], np.float32)}
+
+
+def test_reductions_are_the_golden_ones(case: dict[str, Any]) -> None:
+    values, expected = case["values"], case["expected"]
+    for how in ("mean", "median", "always", "any"):
+        assert reduce.reduce(values, how).ravel().tolist() == expected[how], how
+    mean = reduce.mean(values)
+    np.testing.assert_allclose(reduce.share(mean).ravel(), expected["share"], rtol=1e-6)
+    assert reduce.elbow(mean) == expected["elbow"]
+    assert [list(head) for head in reduce.top(mean, 4)] == expected["top"]
+
+
+def test_agreement_is_the_golden_one(case: dict[str, Any]) -> None:
+    values, runs = case["values"], len(case["values"])
+    kept = reduce.ranks(runs)
+    assert kept == case["expected"]["ranks"]
+    for text, expected in case["expected"]["agreement"].items():
+        agreement = float(text)
+        assert reduce.runs_needed(agreement, runs) == expected["runs_needed"]
+        assert reduce.order_statistic(values, agreement).ravel().tolist() == expected["exact"]
+        index = reduce.kept_rank(kept, runs, agreement)
+        assert index == expected["kept_index"]
+        assert np.sort(values, axis=0)[kept][index].ravel().tolist() == expected["kept"]
+
+
+def test_thresholds_count_the_golden_heads(case: dict[str, Any]) -> None:
+    values, mean = case["values"], reduce.mean(case["values"])
+    for text, expected in case["expected"]["threshold"].items():
+        threshold = float(text)
+        assert reduce.reaches(mean, threshold).astype(int).ravel().tolist() == expected["mean"]
+        assert reduce.reaches(np.abs(mean), threshold).astype(int).ravel().tolist() == expected["size"]
+        for name, agreement in (("always", 1.0), ("any", 0.0), ("half", 0.5)):
+            assert reduce.on(values, threshold, agreement).astype(int).ravel().tolist() == expected[name], name
+
+
+def test_the_wire_carries_the_golden_scores() -> None:
+    scores = HeadScores.from_arrays(WIRE["values"], method="mine", layers=[3, 7, 11], categories={"long": "memory"}, meta={"model": "tiny"})
+    header, buffer = wire.encode(scores)
+    golden = base64.b64decode(WIRE["buffer"])
+    assert header == WIRE["header"]
+    assert json.loads(json.dumps(header)) == header
+    np.testing.assert_allclose(np.frombuffer(buffer, "<f4"), np.frombuffer(golden, "<f4"), atol=1e-6)
+    for task, expected in zip(wire.decode(header, golden), WIRE["tasks"]):
+        assert task["mean"].ravel().tolist() == expected["mean"]
+        assert [m.ravel().tolist() for m in task["order"]] == expected["order"]
+
+
+@pytest.mark.parametrize("change", ["short", "long", "ragged", "version"])
+def test_a_buffer_that_does_not_fit_is_refused_with_a_sentence(change: str) -> None:
+    header, buffer = WIRE["header"], base64.b64decode(WIRE["buffer"])
+    buffer = {"short": buffer[:-4], "long": buffer + bytes(4), "ragged": buffer[:-1]}.get(change, buffer)
+    header = {**header, "version": 2} if change == "version" else header
+    with pytest.raises(ValueError, match="reads version 1" if change == "version" else "its header promises"):
+        wire.decode(header, buffer)
