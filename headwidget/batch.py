@@ -39,9 +39,7 @@ class Batch:
 
     def inputs(self, model: Model) -> dict[str, Any]:
         """Keyword arguments for the model's own forward."""
-        given: dict[str, Any] = {"input_ids": self.ids}
-        if not model.encoder:
-            given["use_cache"] = False
+        given: dict[str, Any] = {"input_ids": self.ids, **nothing_kept(model)}
         if self.mask is not None:
             given["attention_mask"] = self.mask
             if not model.encoder and "position_ids" in inspect.signature(model.module.forward).parameters:
@@ -53,6 +51,24 @@ class Batch:
         if self.mask is not None:
             return self.mask
         return (torch.arange(self.ids.shape[1], device=self.ids.device) <= self.at[:, -1:]).long()
+
+
+def nothing_kept(model: Model) -> dict[str, Any]:
+    """Keyword arguments for a forward that keeps no keys and values.
+
+    A cache that forgets is better than none: without one, transformers looks for packed sequences, and the host waits for the device.
+    """
+    if model.encoder:
+        return {}
+    if len(model.blocks) != len(model.layers):  # a hybrid model has a cache of its own
+        return {"use_cache": False}
+    from transformers import DynamicCache
+
+    class Forgetful(DynamicCache):  # type: ignore[misc]
+        def update(self, key: Tensor, value: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+            return key, value
+
+    return {"past_key_values": Forgetful(), "use_cache": True}
 
 
 def collate(runs: Sequence[int], examples: Sequence[Encoded], model: Model, side: Literal["left", "right"] = "right") -> Batch:
@@ -112,8 +128,8 @@ def forward(model: Model, batch: Batch) -> Tensor:
 
 
 def log_probability(logits: Tensor, batch: Batch) -> Tensor:
-    """log p(answer | prompt), summed over its tokens, (batch,), float32 whatever the model's dtype."""
-    logits = logits.float()
+    """log p(answer | prompt), summed over its tokens, (batch,), at least float32 whatever the model's dtype."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     answer = batch.answer.to(logits.device)
     tokens = logits.gather(-1, answer[..., None]).squeeze(-1) - logits.logsumexp(-1)  # (batch, k)
     return (tokens * batch.counts.to(logits.device)).sum(-1)

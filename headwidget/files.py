@@ -104,8 +104,8 @@ def _header(text: str) -> dict[str, Any]:
     _need(_counts(header.get("layers")), "layers")
     _need(type(header.get("heads")) is int and 0 < header["heads"] < 2**31, "heads")
     _need(isinstance(header.get("meta"), dict) and _finite(header["meta"]), "meta")
-    tasks = header.get("tasks")
-    _need(isinstance(tasks, list) and len(tasks) > 0, "tasks")
+    _need(isinstance(header.get("tasks"), list) and len(header["tasks"]) > 0, "tasks")
+    tasks: list[Any] = header["tasks"]
     for task in tasks:
         _need(isinstance(task, dict) and isinstance(task.get("name"), str), "tasks (a name)")
         _need(task.get("category") is None or isinstance(task["category"], str), f"tasks (the category of {task['name']!r})")

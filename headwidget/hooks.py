@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from headwidget.models import Layer, Model
 
 Take = Callable[[int, Tensor], None]
+without_backward = torch.inference_mode
 
 
 @contextmanager
@@ -127,7 +128,7 @@ def frozen(model: Model) -> Iterator[None]:
 @contextmanager
 def scoring(model: Model) -> Iterator[None]:
     """Frozen, and nothing kept for a backward. Never held across a yield: the caller's own code must not run inside."""
-    with frozen(model), torch.inference_mode():
+    with frozen(model), without_backward():
         yield
 
 

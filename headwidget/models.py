@@ -104,8 +104,8 @@ class Layer:
 class Model:
     """A transformer with its tokenizer and the places of its heads, as :func:`load` gives it. The model itself is left as it is."""
 
-    def __init__(self, module: nn.Module, tokenizer: Any, *, name: str | None = None) -> None:
-        self.module = module
+    def __init__(self, module: Any, tokenizer: Any, *, name: str | None = None) -> None:
+        self.module: Any = module
         """The model, as transformers made it."""
         self.tokenizer = tokenizer
         self.config: Any = module.config
@@ -120,7 +120,7 @@ class Model:
         self.blocks, self.layers = _find_layers(module, self.family, self.n_heads, text)
         self.head_dim: int = self.layers[0].head_dim
         self.context: int | None = _context(text, self.family)
-        unembedding = module.get_output_embeddings()  # type: ignore[operator]
+        unembedding = module.get_output_embeddings()
         if unembedding is None:
             raise ValueError(
                 f"{type(module).__name__} has no language-model head, so it gives no answer to score; load the checkpoint with its head, "
@@ -141,12 +141,14 @@ class Model:
     @property
     def device(self) -> torch.device:
         """Where token ids go in."""
-        return next(self.module.get_input_embeddings().parameters()).device  # type: ignore[operator, no-any-return]
+        where: torch.device = next(self.module.get_input_embeddings().parameters()).device
+        return where
 
     @property
     def dtype(self) -> torch.dtype:
         """The weights' dtype."""
-        return next(p.dtype for p in self.module.parameters() if p.is_floating_point())
+        found: torch.dtype = next(p.dtype for p in self.module.parameters() if p.is_floating_point())
+        return found
 
     @property
     def final_norm(self) -> nn.Module | None:
@@ -325,7 +327,7 @@ def _is_conv1d(module: nn.Module) -> bool:
 
 def _in_width(module: nn.Module) -> int | None:
     if _is_conv1d(module):
-        return int(module.weight.shape[0])  # type: ignore[union-attr, index]
+        return int(module.weight.shape[0])  # type: ignore[index]
     return getattr(module, "in_features", None)
 
 

@@ -52,16 +52,17 @@ def write(explorer: Explorer, path: str | Path, *, title: str | None = None) -> 
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {str(target.parent)!r} does not exist; make it first, then write {target.name!r} there.")
     text = render(explorer, title=title)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
         mask = os.umask(0)
         os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp's 0600 would keep colleagues out
-        os.replace(temporary, target)
+        temporary.chmod(0o666 & ~mask)  # mkstemp's 0600 would keep colleagues out
+        temporary.replace(target)
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return target
 
 

@@ -34,7 +34,8 @@ def runs_needed(agreement: float, runs: int) -> int:
 
 def mean(values: Array) -> Array:
     """The mean over runs, summed in float64."""
-    return values.mean(axis=0, dtype=np.float64).astype(np.float32)
+    found: Array = values.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return found
 
 
 def order_statistic(values: Array, agreement: float) -> Array:
@@ -46,7 +47,8 @@ def order_statistic(values: Array, agreement: float) -> Array:
     """
     runs = len(values)
     rank = runs - runs_needed(agreement, runs)
-    return np.partition(values, rank, axis=0)[rank]
+    found: Array = np.partition(values, rank, axis=0)[rank]
+    return found
 
 
 def reduce(values: Array, how: How = "mean") -> Array:
@@ -56,9 +58,9 @@ def reduce(values: Array, how: How = "mean") -> Array:
     if how == "median":
         return np.median(values.astype(np.float64), axis=0).astype(np.float32)
     if how == "always":
-        return values.min(axis=0)
+        return order_statistic(values, 1.0)
     if how == "any":
-        return values.max(axis=0)
+        return order_statistic(values, 0.0)
     if isinstance(how, (int, float)) and not isinstance(how, bool):
         return order_statistic(values, float(how))
     raise ValueError(f"reduction {how!r} is not known; use 'mean', 'median', 'always', 'any' or a number from 0 to 1.")
@@ -103,7 +105,7 @@ def top(scores: Array, k: int) -> list[tuple[int, int]]:
 
 
 def interval(values: Array, *, level: float = 0.95, draws: int = 1000, seed: int = 0) -> tuple[Array, Array]:
-    """Bootstrap interval of the mean over runs: the lower and the upper map. One run gives no width, so NaN-free equality."""
+    """Bootstrap interval of the mean over runs: the lower and the upper map. One run has no width: both are that run."""
     runs = len(values)
     if runs == 1:
         return values[0].copy(), values[0].copy()

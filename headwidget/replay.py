@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from headwidget import hooks
-from headwidget.batch import Batch, collate, correct, log_probability
+from headwidget.batch import Batch, collate, correct, log_probability, nothing_kept
 from headwidget.models import Layer, Model
 from headwidget.tasks.encode import Encoded
 
@@ -47,8 +47,11 @@ class _Call:
     def again(self, block: nn.Module, hidden: Tensor, past: _Past | None) -> Tensor:
         from transformers import Cache
 
-        args = [past if isinstance(a, Cache) else a for a in self.args]
-        kwargs = {k: past if isinstance(v, Cache) else v for k, v in self.kwargs.items()}
+        def own(given: Any) -> Any:
+            return past if past is not None and isinstance(given, Cache) else given
+
+        args = [own(a) for a in self.args]
+        kwargs = {k: own(v) for k, v in self.kwargs.items()}
         out = block(hidden, *args, **kwargs)
         return out[0] if isinstance(out, tuple) else out  # type: ignore[no-any-return]
 
@@ -81,6 +84,12 @@ class _Part:
     z: Tensor | None = None  # of the current layer, (batch, seq, heads * dim)
     attended: Any = None  # what its attention gave
     out: Tensor | None = None  # of the current layer
+
+    def see_z(self, args: Any, kwargs: Any, out: Any) -> None:
+        self.z = args[0]
+
+    def see_attended(self, args: Any, kwargs: Any, out: Any) -> None:
+        self.attended = out
 
 
 class Replay:
@@ -147,25 +156,23 @@ class Replay:
         self.row += 1
         layer = self.model.layers[self.row]
         begin = self.model.layers[self.row - 1].index + 1 if self.row else 0
-        past = _Past()
+        past = self._past()
         for part in self.parts:
             if part.out is not None:
                 part.hidden = part.out
             for k in range(begin, layer.index):  # layers without attention
                 part.hidden = part.calls[k].again(self.model.blocks[k], part.hidden, past)
-            seen: dict[str, Any] = {}
-            with hooks.watch(layer.projection, lambda a, _k, _o: seen.update(z=a[0])), hooks.watch(layer.attention, lambda _a, _k, o: seen.update(attended=o)):
+            with hooks.watch(layer.projection, part.see_z), hooks.watch(layer.attention, part.see_attended):
                 part.out = part.calls[layer.index].again(layer.block, part.hidden, past)
-            part.z, part.attended = seen["z"], seen["attended"]
         return layer
 
     def without(self, head: int, fill: Tensor | None = None, *, answer_only: bool = False) -> Tensor:
         """log p(answer), (batch,), with one head of the current layer replaced by ``fill`` (dim,), else by zero, at all positions or the answer's."""
         layer = self.model.layers[self.row]
         if answer_only:
-            past, parts = _Past(dict(self.plain.held)), self.parts[-1:]
+            past, parts = self._past(self.plain), self.parts[-1:]
         else:
-            past, parts = _Past(), self.parts
+            past, parts = self._past(), self.parts
         last = layer.index == len(self.model.blocks) - 1
         hidden = [] if last else [self._rerun(part, layer, self._changed(part, layer, head, fill, answer_only), past) for part in parts]
         if last:
@@ -178,7 +185,7 @@ class Replay:
 
     def finish(self) -> Tensor:
         """How far the walk's own log p(answer) is from the model's, (batch,): zero but for rounding, or the replay cannot be trusted."""
-        past, hidden = _Past(), [part.out for part in self.parts]
+        past, hidden = self._past(), [part.out for part in self.parts]
         for k in range(self.model.layers[-1].index + 1, len(self.model.blocks)):
             hidden = [p.calls[k].again(self.model.blocks[k], h, past) for p, h in zip(self.parts, hidden) if h is not None]
         assert hidden[-1] is not None
@@ -186,6 +193,10 @@ class Replay:
         return (walked - self.base).abs()
 
     # ---- pieces ----
+
+    def _past(self, start: _Past | None = None) -> _Past | None:
+        """The prefix's keys and values on a walk of their own; None without a prefix."""
+        return _Past(dict(start.held) if start else {}) if self.prefix else None
 
     def _changed(self, part: _Part, layer: Layer, head: int, fill: Tensor | None, answer_only: bool) -> Tensor:
         """What attention gives once the head's output is replaced, (batch, seq, width)."""
@@ -202,12 +213,12 @@ class Replay:
         after[..., own] -= lost
         return after
 
-    def _rerun(self, part: _Part, layer: Layer, attended: Tensor, past: _Past) -> Tensor:
+    def _rerun(self, part: _Part, layer: Layer, attended: Tensor, past: _Past | None) -> Tensor:
         """The rest of the changed layer's block: its attention answers with what is known."""
         with hooks.stand_in(layer.attention, lambda *_, **__: _like(part.attended, attended)):
             return part.calls[layer.index].again(layer.block, part.hidden, past)
 
-    def _upwards(self, start: int, parts: Sequence[_Part], hidden: list[Tensor], past: _Past) -> Tensor:
+    def _upwards(self, start: int, parts: Sequence[_Part], hidden: list[Tensor], past: _Past | None) -> Tensor:
         """Through the layers above; the last one at the answer's positions only, (batch, k, width)."""
         blocks = self.model.blocks
         for k in range(start, len(blocks) - 1):
@@ -219,7 +230,7 @@ class Replay:
         attended = [self._attend(part, top, h, past) for part, h in zip(parts, hidden)]  # the prefix only leaves its keys and values
         return self._block_after(parts[-1], top, hooks.take_positions(hidden[-1], self.at), self._at(_first(attended[-1])))
 
-    def _attend(self, part: _Part, layer: Layer, hidden: Tensor, past: _Past) -> Any:
+    def _attend(self, part: _Part, layer: Layer, hidden: Tensor, past: _Past | None) -> Any:
         """A layer's attention without what follows it in the block."""
         real, got = layer.attention.forward, []
 
@@ -258,8 +269,8 @@ class Replay:
             for block, call in zip(self.model.blocks[:-1], calls):
                 stack.enter_context(hooks.stand_in(block, through(call, None)))
             stack.enter_context(hooks.stand_in(self.model.blocks[-1], through(calls[-1], hidden)))
-            cached = {} if self.model.encoder else {"use_cache": False}
-            logits: Tensor = self.model.module(input_ids=self.batch.answer, **cached).logits  # any ids of that shape: no block reads them
+            ids = self.batch.answer  # any of that shape: no block reads them
+            logits: Tensor = self.model.module(input_ids=ids, **nothing_kept(self.model)).logits
         return logits
 
 

@@ -261,7 +261,7 @@ class HeadScores:
 
     def _same(self, other: HeadScores) -> None:
         """Refuse to mix what cannot be compared."""
-        pairs = [("method", self.method, other.method), ("layers", self.layers, other.layers), ("shape", self.shape, other.shape)]
+        pairs: list[tuple[str, Any, Any]] = [("method", self.method, other.method), ("layers", self.layers, other.layers), ("shape", self.shape, other.shape)]
         pairs += [(k, self.meta.get(k), other.meta.get(k)) for k in ("model", "revision", "weights", "options")]
         for what, mine, theirs in pairs:
             if mine != theirs:

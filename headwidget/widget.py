@@ -46,7 +46,9 @@ class Explorer(anywidget.AnyWidget):
     """The selected heads, a list of [layer, head] by the model's own layer numbers. Click, shift-click and Escape change it."""
 
     threshold = traitlets.Any(None, allow_none=True, help="Heads below it are dimmed; None dims none.").tag(sync=True)
-    """Heads whose mean lies below this number are dimmed; ``None`` dims none. Signed scores are compared by size, ``|mean|``."""
+    """Heads whose mean lies below this number are dimmed; ``None`` dims none.
+
+    Signed scores are compared by size, ``|mean|``: strong heads of either sign stay bright."""
 
     tasks: traitlets.List[Any] = traitlets.List(help="The tasks that are shown, in order.").tag(sync=True)
     """The names of the tasks that are shown, in order; at first all of them."""
@@ -102,9 +104,8 @@ class Explorer(anywidget.AnyWidget):
                 raise TraitError(f"selected is a list of [layer, head], two whole numbers each; got {item!r}.") from None
             if layer not in layers or not 0 <= head < heads:
                 rows = self.scores.layers
-                raise TraitError(
-                    f"there is no head [{layer}, {head}] in these scores: they have {len(rows)} layers ({rows[0]} to {rows[-1]}) of {heads} heads."
-                )
+                have = f"{len(rows)} layers ({rows[0]} to {rows[-1]}) of {heads} heads"
+                raise TraitError(f"there is no head [{layer}, {head}] in these scores: they have {have}.")
             if [layer, head] not in out:
                 out.append([layer, head])
         return out

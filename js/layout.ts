@@ -4,7 +4,7 @@
 export const SPACE = { axisLabel: 20, tickLabels: 24, gap: 20, bar: 78 } as const;
 
 const PREFERRED = 150; // width of a map when there are many, in CSS pixels
-const LARGEST_CELL = 22;
+const LARGEST_CELL = 28;
 const WIDEST = 2; // a cell is at most this many times as wide as high
 
 export interface Layout {

@@ -10,7 +10,7 @@ const VIRIDIS =
   "440154 48186a 472d7b 424086 3b528b 33638d 2c728e 26828e 21918c 1fa088 28ae80 3fbc73 5ec962 84d44b addc30 d8e219 fde725";
 // Blue to orange stays apart for every kind of colour vision. Zero takes the page's own tone: white maps glare on a dark page.
 const DIVERGING: Record<Scheme, string> = {
-  light: "08306b 1b5fa8 4a90cf 8fbde2 cfe0ee f3f2ef f8dcc0 f3b273 e58431 b95a0f 6b2f04",
+  light: "08306b 1a5ba3 3f87c8 7bb1dd b9d5ea f3f2ef f8d3ad f2aa66 e07f2c b5580f 6b2f04",
   dark: "c4e3ff 86c1f5 4b98dc 2b6ca6 21466a 24272b 5f3d1d 9b5a1c d67f2a f7b161 ffe3bd",
 };
 
@@ -64,7 +64,7 @@ export function colourRange(scores: Scores): Range {
   }
   sizes.sort((a, b) => a - b);
   const reach = sizes[Math.min(sizes.length - 1, Math.floor(sizes.length * 0.995))] ?? 0;
-  const step = niceStep((reach || 1) / (scores.signed ? 2 : 4));
+  const step = niceStep((reach || 1) / (scores.signed ? 3 : 4));
   const high = clean(Math.max(1, Math.ceil(reach / step - 1e-6)) * step);
   const low = scores.signed ? -high : clean(Math.floor(least / step + 1e-6) * step);
   return { low, high, step, lowCapped: least < low * 1.000001, highCapped: most > high * 1.000001 };

@@ -184,6 +184,9 @@ export function passing(state: State, task: TaskScores): Uint8Array | null {
   return reaches(state.scores.signed ? sizes(task.mean) : task.mean, state.threshold);
 }
 
+/** What a cell's number is called. */
+export const numberName = (scores: Scores): string => (scores.tasks.some((task) => task.runs > 1) ? "mean" : "score");
+
 export function layoutOf(state: State): Layout {
   const { layers = [], heads = 1 } = state.scores ?? {};
   return arrange(state.width, state.ratio, Math.max(1, layers.length), heads, state.tasks.length);

@@ -19,9 +19,7 @@ HOSTILE = "</script><script>alert(1)</script> & <!-- <b>"
 
 @pytest.fixture
 def explorer() -> hw.Explorer:
-    scores = hw.HeadScores.from_arrays(
-        {HOSTILE: np.zeros((7, 2, 3)), "b": np.ones((1, 2, 3))}, method="mine", meta={"model": "tiny", "seed": 3}
-    )
+    scores = hw.HeadScores.from_arrays({HOSTILE: np.zeros((7, 2, 3)), "b": np.ones((1, 2, 3))}, method="mine", meta={"model": "tiny", "seed": 3})
     return hw.explore(scores, threshold=0.5, selected=[[1, 2]])
 
 
@@ -80,7 +78,7 @@ def test_a_page_is_written_whole_or_not_at_all(explorer: hw.Explorer, tmp_path: 
     def fails(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("headwidget.page.os.replace", fails)
+    monkeypatch.setattr("pathlib.Path.replace", fails)
     with pytest.raises(OSError, match="disk full"):
         explorer.to_html(target)
     assert target.read_text() == "before"

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from headwidget.models import Model
     from headwidget.tasks.encode import EncodedTask
 
@@ -28,6 +30,15 @@ class Chunk:
     """(run, layer, head)."""
     correct: npt.NDArray[np.bool_] | None = None
     """(2, run): did the untouched model answer right; does the answer beat its foil?"""
+
+
+def land(runs: tuple[int, ...], layers: slice, values: Tensor, right: Tensor) -> Chunk:
+    """A chunk from the device: ``values`` (run, layer, head) and ``right`` (2, run) in one copy, so that the host waits once."""
+    import torch
+
+    count, rows, heads = values.shape
+    flat = torch.cat([values.float().reshape(count, -1), right.T.to(values.device, torch.float32)], dim=1).cpu().numpy()
+    return Chunk(runs, layers, flat[:, :-2].reshape(count, rows, heads), flat[:, -2:].T > 0.5)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from headwidget import hooks
 from headwidget.batch import Batch, batches, plan
-from headwidget.methods import Chunk, Method, one_of
+from headwidget.methods import Chunk, Method, land, one_of
 from headwidget.models import Model
 from headwidget.replay import Replay, belong_together
 from headwidget.tasks.encode import EncodedTask
@@ -41,19 +42,25 @@ def run(model: Model, task: EncodedTask, batch_size: int | None, options: Ablati
     fill = means(model, task, batch_size, last) if options.replace == "mean" else None
     for runs in plan(examples, batch_size, order=lambda e: e.ids, together=belong_together):
         replay = Replay(model, runs, [examples[i] for i in runs])
-        right = replay.correct.cpu().numpy()
         for row in range(len(model.layers)):
             with hooks.scoring(model):
                 layer = replay.step()
                 drops = [replay.base - replay.without(h, None if fill is None else fill[row, h], answer_only=last) for h in range(layer.heads)]
                 top = row == len(model.layers) - 1
-                found = torch.stack([*drops, replay.finish()] if top else drops, dim=-1).cpu().numpy()  # (batch, head [+ 1])
-            if top and found[:, -1].max() > TRUSTED:
-                raise RuntimeError(
-                    f"{model.name} run layer by layer gives log-probabilities up to {found[:, -1].max():.3g} away from its own forward, so its ablation "
-                    "scores would be wrong. Use method='gradient', and please report the model."
-                )
-            yield Chunk(tuple(runs), slice(row, row + 1), found[:, None, : layer.heads], right)
+                found = torch.stack([*drops, replay.finish()] if top else drops, dim=-1)  # (batch, head [+ 1])
+                chunk = land(tuple(runs), slice(row, row + 1), found[:, None], replay.correct)
+            if top:
+                _trust(model, float(chunk.values[..., -1].max()))
+                chunk = dataclasses.replace(chunk, values=chunk.values[..., :-1])
+            yield chunk
+
+
+def _trust(model: Model, off: float) -> None:
+    if not off <= TRUSTED:
+        raise RuntimeError(
+            f"{model.name} run layer by layer gives log-probabilities up to {off:.3g} away from its own forward, so its ablation scores would be wrong. "
+            "Use method='gradient', and please report the model."
+        )
 
 
 def means(model: Model, task: EncodedTask, batch_size: int | None, answer_only: bool) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from headwidget import hooks
 from headwidget.batch import Batch, batches, correct, forward
-from headwidget.methods import Chunk, Method
+from headwidget.methods import Chunk, Method, land
 from headwidget.models import Layer, Model
 from headwidget.tasks.encode import EncodedTask
 
@@ -80,8 +81,8 @@ def run(model: Model, task: EncodedTask, batch_size: int | None, options: Attrib
             towards = _direction(unembedding, average, batch)  # (batch, k, width)
             direction = norm.back(towards, found.final)
             values = torch.stack([found.along(row, direction, posts[row]).to(model.device) for row in range(len(model.layers))], dim=1)
-            right = correct(logits, batch)
-        yield Chunk(batch.runs, slice(None), values.cpu().numpy(), right.cpu().numpy())
+            chunk = land(batch.runs, slice(None), values, correct(logits, batch))
+        yield chunk
 
 
 class _Found:
@@ -101,7 +102,7 @@ class _Found:
             stack.enter_context(hooks.watch(self.model.final_norm, self._see_final))
             for row, layer in enumerate(self.model.layers):
                 if layer.post_norm is not None:
-                    stack.enter_context(hooks.watch(layer.projection, lambda _a, _k, out, row=row: self.written.update({row: self._here(out)})))
+                    stack.enter_context(hooks.watch(layer.projection, functools.partial(self._see_written, row)))
             return forward(self.model, self.batch)
 
     def along(self, row: int, direction: Tensor, post: FrozenNorm | None) -> Tensor:
@@ -113,6 +114,9 @@ class _Found:
             direction = post.back(direction, self.written[row])
         read = torch.einsum("bkw,hdw->bkhd", direction, layer.w_o().detach().float())
         return (z * read).sum((1, 3))
+
+    def _see_written(self, row: int, args: Any, kwargs: Any, out: Any) -> None:
+        self.written[row] = self._here(out)
 
     def _see_final(self, args: Any, kwargs: Any, out: Any) -> None:
         self.final = self._here(args[0])

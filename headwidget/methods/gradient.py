@@ -9,7 +9,7 @@ import torch
 
 from headwidget import hooks
 from headwidget.batch import batches, correct, forward, log_probability
-from headwidget.methods import Chunk, Method
+from headwidget.methods import Chunk, Method, land
 from headwidget.models import Model
 from headwidget.tasks.encode import EncodedTask
 
@@ -36,7 +36,8 @@ def run(model: Model, task: EncodedTask, batch_size: int | None, options: Gradie
             (slope,) = torch.autograd.grad(log_probability(logits, batch).sum(), gates)
             values = slope.abs() if options.abs else slope
             right = correct(logits.detach(), batch)
-        yield Chunk(batch.runs, slice(None), values.cpu().numpy(), right.cpu().numpy())
+            chunk = land(batch.runs, slice(None), values, right)
+        yield chunk
 
 
 METHOD = Method("gradient", run, Gradient, signed=True)

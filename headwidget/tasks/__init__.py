@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -159,4 +160,4 @@ def _json_row(line: str, where: str) -> Mapping[str, Any]:
 
 def _blank(value: Any) -> bool:
     """No foil: None, an empty CSV cell, or pandas' NaN."""
-    return value is None or value == "" or (isinstance(value, float) and value != value)
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))

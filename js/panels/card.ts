@@ -79,8 +79,14 @@ function bar(name: string, mean: number, low: number, high: number, range: Range
 function place(el: HTMLElement, x: number, y: number): void {
   const around = (el.offsetParent ?? el.parentElement!).getBoundingClientRect();
   const [width, height] = [el.offsetWidth, el.offsetHeight];
-  const right = x - around.left + AWAY;
-  const left = right + width <= around.width ? right : Math.max(0, x - around.left - AWAY - width);
-  const top = Math.max(0, Math.min(y - around.top - height / 2, around.height - height));
+  const [atX, atY] = [x - around.left, y - around.top];
+  const clamp = (value: number, most: number): number => Math.max(0, Math.min(value, most));
+  let left = atX + AWAY;
+  let top = clamp(atY - height / 2, around.height - height);
+  if (left + width > around.width) left = atX - AWAY - width;
+  if (left < 0) {
+    left = clamp(atX - width / 2, around.width - width); // room on neither side: below, else above
+    top = atY + AWAY + height <= around.height ? atY + AWAY : Math.max(0, atY - AWAY - height);
+  }
   el.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
 }

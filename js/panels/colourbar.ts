@@ -1,7 +1,7 @@
 // The colour bar that all maps share, with a mark where the threshold stands.
 
 import { barTicks, type Rgb, stops } from "../scales";
-import type { Panel } from "../store";
+import { numberName, type Panel } from "../store";
 import { make } from "./dom";
 
 export const colourbar: Panel = (el, store) => {
@@ -28,7 +28,7 @@ export const colourbar: Panel = (el, store) => {
         return tick;
       }),
     );
-    title.textContent = "mean";
+    title.textContent = numberName(scores);
     el.setAttribute("aria-label", `Colours from ${ticks[0]!.label} to ${ticks[ticks.length - 1]!.label}`);
     const marks = threshold === null ? [] : scores.signed ? [threshold, -threshold] : [threshold];
     below.forEach((mark, i) => {

@@ -1,7 +1,7 @@
 // Above the maps: what is shown, and the threshold with the number of heads that pass it.
 
 import { clean, stepped } from "../scales";
-import { type Panel, passing, type State, shownTasks } from "../store";
+import { numberName, type Panel, passing, type State, shownTasks } from "../store";
 import { make } from "./dom";
 
 export const controls: Panel = (el, store) => {
@@ -36,7 +36,7 @@ export const controls: Panel = (el, store) => {
     about.textContent = [scores.method, runsText(store.state), scores.partial ? "stopped early" : ""]
       .filter(Boolean)
       .join(" · ");
-    label.firstChild!.textContent = scores.signed ? "Threshold on |mean|" : "Threshold";
+    label.firstChild!.textContent = scores.signed ? `Threshold on |${numberName(scores)}|` : "Threshold";
     const { low, high, step } = store.state.slider;
     slider.max = String(Math.round((high - low) / step));
     slider.value = String(threshold === null ? 0 : Math.round((threshold - low) / step));
@@ -64,9 +64,10 @@ function passText(state: State): string {
   const tasks = shownTasks(state);
   const maps = tasks.map((task) => passing(state, task));
   const heads = state.scores!.layers.length * state.scores!.heads;
-  if (state.threshold === null || !tasks.length) return `${heads} heads`;
+  const all = `${heads} ${heads === 1 ? "head" : "heads"}`;
+  if (state.threshold === null || !tasks.length) return all;
   const some = new Uint8Array(heads);
   for (const map of maps) for (let i = 0; i < heads; i++) some[i]! |= map![i]!;
   const passed = some.reduce((sum, one) => sum + one, 0);
-  return `${passed} of ${heads} heads`;
+  return `${passed} of ${all}`;
 }

@@ -32,7 +32,7 @@ export function heatmap(name: string): Panel {
       make("div", "label-x", "Head"),
     );
 
-    let bright = new Uint32Array(); // the colour map as pixels, and the same dimmed
+    let bright: Uint32Array = new Uint32Array(); // the colour map as pixels, and the same dimmed
     let dim = bright;
     const colour = (): void => {
       const { scores, scheme } = store.state;

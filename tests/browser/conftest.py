@@ -181,7 +181,10 @@ class Kernel:
             seen[0] = self.value(expression)
             return fine(seen[0])
 
-        wait_until(check, f"{expression} in the kernel", seconds)
+        try:
+            wait_until(check, f"{expression} in the kernel", seconds)
+        except pytest.fail.Exception:
+            pytest.fail(f"{expression} in the kernel is {seen[0]!r} after {seconds:g} s")
         return seen[0]
 
     def close(self) -> None:
@@ -198,7 +201,8 @@ _OPEN = """async (path) => {
     await panel.revealed;
     app.shell.collapseLeft();
     window.testPanel = panel;
-    app.commands.execute('notebook:run-all-cells');
+    window.testDone = false;
+    app.commands.execute('notebook:run-all-cells').then(() => { window.testDone = true; });
     return panel.sessionContext.session.kernel.id;
 }"""
 
@@ -207,7 +211,7 @@ _WRONG = """() => Array.from(window.testPanel.model.cells).flatMap((cell) =>
 
 
 def run_notebook(page: Page, server: Server, path: str, *, seconds: float = 60) -> Kernel:
-    """Open a notebook in JupyterLab, run all its cells, wait for the widget's first drawing; gives its kernel."""
+    """Open a notebook in JupyterLab, run all its cells to the end, wait for the widget's first drawing; gives its kernel."""
     page.goto(f"{server.url}/lab?token={server.token}&reset")
     page.wait_for_function("() => window.jupyterapp", timeout=60_000)
     kernel_id = page.evaluate(_OPEN, path)
@@ -215,9 +219,9 @@ def run_notebook(page: Page, server: Server, path: str, *, seconds: float = 60) 
     def drawn() -> bool:
         if wrong := page.evaluate(_WRONG):
             pytest.fail(f"{path} failed:\n{wrong[0]}")
-        return page.locator(READY).count() > 0
+        return bool(page.evaluate("() => window.testDone")) and page.locator(READY).count() > 0
 
-    wait_until(drawn, f"the widget of {path}", seconds)
+    wait_until(drawn, f"the cells of {path} and its widget", seconds)
     page.locator(READY).first.scroll_into_view_if_needed()
     return Kernel(server.runtime / f"kernel-{kernel_id}.json")
 

@@ -73,6 +73,7 @@ class ExplorerPage:
         end = box["x"] + 8 + (box["width"] - 16) * to if to > 0 else box["x"] - 8
         self.page.mouse.move(end, middle, steps=8)
         self.page.mouse.up()
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # drawn by now
 
     def text(self, name: str) -> str:
         return self.root.locator(f".hw-{name}").first.text_content() or ""

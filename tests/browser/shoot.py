@@ -15,7 +15,7 @@ import headwidget as hw
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
-def shoot(scores: hw.HeadScores, folder: Path, *, width: int = 960) -> list[Path]:
+def shoot(scores: hw.HeadScores, folder: Path, *, width: int = 1000) -> list[Path]:
     """Write explorer-light.png and explorer-dark.png: a threshold at the elbow, the best heads selected, one pointed at."""
     folder.mkdir(parents=True, exist_ok=True)
     first = scores.tasks[0]
@@ -31,6 +31,9 @@ def shoot(scores: hw.HeadScores, folder: Path, *, width: int = 960) -> list[Path
             page.goto(page_file.as_uri())
             page.wait_for_selector(".hw-root[data-ready='1']")
             page.add_style_tag(content="#headwidget .hw-model { display: inline } h1, footer { display: none } body { padding: 16px }")
+            right = page.locator(".hw-bar").evaluate("(bar) => bar.getBoundingClientRect().right")
+            wide = min(width, max(720, round(right) + 24))  # no empty half beside a few narrow maps
+            page.set_viewport_size({"width": wide, "height": 900})
             row, head = scores.layers.index(best[0][0]), best[0][1]
             box = page.locator(".hw-plot").first.bounding_box()
             assert box is not None
@@ -40,7 +43,7 @@ def shoot(scores: hw.HeadScores, folder: Path, *, width: int = 960) -> list[Path
             size = page.locator("body").bounding_box()
             assert size is not None
             made.append(folder / f"explorer-{scheme}.png")
-            page.screenshot(path=made[-1], clip={"x": 0, "y": 0, "width": width, "height": size["height"]})
+            page.screenshot(path=made[-1], clip={"x": 0, "y": 0, "width": wide, "height": size["height"]})
         browser.close()
     return made
 

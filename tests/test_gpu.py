@@ -1,0 +1,135 @@
+"""GPU discipline without a GPU: a fake cuda device that refuses to mix devices or look at values, and a count of host syncs, backward included."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.cpp_extension import load_inline
+
+import headwidget as hw
+from headwidget import hooks, methods
+from headwidget.batch import batches, forward, log_probability
+from headwidget.replay import Replay
+from headwidget.tasks.encode import EncodedTask, encode
+from tests import tiny
+
+GUARD = """
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/extension.h>
+namespace c10::impl {
+C10_REGISTER_GUARD_IMPL(CUDA, NoOpDeviceGuardImpl<DeviceType::CUDA>)
+}
+int ready() { return 1; }
+"""
+
+FEW_SHOT = hw.Task("letters", [("ab: ba, cd: dc, xy:", " yx", " xx"), ("ab: ba, cd: dc, pqr:", " r", " q"), ("ab: ba, cd: dc, m:", " mm", " nn")])
+
+
+@functools.cache
+def cuda_guard() -> None:
+    """A CPU build of torch knows no cuda device; a guard that does nothing is enough for fake tensors to live on one."""
+    if not torch.cuda.is_available():
+        load_inline("headwidget_cuda_guard", GUARD, functions=["ready"], verbose=False)
+
+
+@pytest.fixture
+def fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    cuda_guard()
+    monkeypatch.setattr(hooks, "without_backward", torch.no_grad)  # torch.tensor makes no fake tensors in inference mode
+    with FakeTensorMode(), torch.device("cuda"):
+        yield
+
+
+def on_cuda(family: str) -> hw.Model:
+    model = hw.load(tiny.build(family), tiny.tokenizer())
+    assert model.device.type == "cuda"
+    return model
+
+
+def test_the_fake_device_refuses_what_a_gpu_would_be_slow_at(fake_cuda: None) -> None:
+    x = torch.ones(2)
+    for bad in (lambda: x.sum().item(), lambda: bool(x.any()), lambda: x[x > 0], lambda: x.nonzero()):
+        with pytest.raises(Exception):  # noqa: B017, PT011  (torch raises a type of its own for each)
+            bad()
+    with pytest.raises(RuntimeError, match="device"):
+        _ = x + torch.ones(2, device="cpu")
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "qwen3", "gemma2", "gemma3_text", "phi", "phi3", "olmo2", "gpt2", "gpt_neox", "opt", "falcon", "bloom", "bert"])
+def test_forward_only_methods_run_on_fake_cuda(fake_cuda: None, family: str) -> None:
+    model = on_cuda(family)
+    task = encode(FEW_SHOT, model)
+    with hooks.scoring(model):
+        for batch in batches(task.examples, model, None):
+            with hooks.gate(model, torch.ones(len(batch.runs), *model.shape), fill=torch.zeros(*model.shape, model.head_dim)):
+                assert log_probability(forward(model, batch), batch).device.type == "cuda"
+    replay = Replay(model, [0, 1, 2], task.examples)
+    with hooks.scoring(model):
+        for _ in model.layers:
+            layer = replay.step()
+            for head in range(layer.heads):
+                assert replay.without(head).device.type == "cuda"
+                assert replay.without(head, torch.zeros(layer.head_dim), answer_only=True).device.type == "cuda"
+        assert replay.finish().shape == (3,)
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma2", "gpt2", "falcon"])
+def test_attribution_runs_on_fake_cuda(fake_cuda: None, family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "allclose", lambda *a, **k: True)  # the norm is checked once, before the loop
+    seen = []
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda self: seen.append(self.device.type) or torch.zeros(self.shape, device="meta"))
+    monkeypatch.setattr(torch.Tensor, "numpy", lambda self: np.zeros(self.shape, np.float32))
+    model = on_cuda(family)
+    method = methods.find("attribution")
+    assert len(list(method.run(model, encode(FEW_SHOT, model), None, methods.options(method, {})))) == 1
+    assert seen == ["cuda"]
+
+
+class Syncs(TorchDispatchMode):
+    """Counts what makes the host wait for the device. On a CPU, a copy to the host is `Tensor.cpu`, counted by the test itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        if name in ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal") or (name == "index" and any(t is not None and t.dtype == torch.bool for t in args[1])):
+            self.found[name] += 1
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("method", ["ablation", "gradient", "attribution"])
+@pytest.mark.parametrize("family", ["llama", "gemma2", "gpt_neox", "gpt2", "opt", "falcon", "mixtral"])
+def test_no_method_syncs_with_the_host_beyond_once_a_chunk(family: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = hw.load(tiny.build(family), tiny.tokenizer())
+    model.config.pad_token_id = None
+    found = methods.find(method)
+    task: EncodedTask = encode(FEW_SHOT, model)
+    run = found.run(model, task, 1 if method != "ablation" else None, methods.options(found, {}))
+    first = next(run)  # what is checked before the loop may sync
+    copies: list[tuple[int, ...]] = []
+    to_host = torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda self: copies.append(tuple(self.shape)) or to_host(self))
+    with Syncs() as syncs:
+        chunks = list(run)
+    assert first.values.shape[-1] == model.n_heads and len(chunks) == 2
+    assert sum(syncs.found.values()) == 0, syncs.found
+    assert len(copies) == len(chunks)
+
+
+def test_the_sync_counter_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Syncs() as syncs:
+        x = torch.ones(3)
+        x.sum().item()
+        x[x > 0]
+        x.nonzero()
+    assert sum(syncs.found.values()) == 3
