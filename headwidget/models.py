@@ -88,17 +88,33 @@ class Layer:
 
     def w_o(self) -> Tensor:
         """W_O by head, (head, head_dim, width); a view of the live weight."""
+        weight = self._plain_weight()
+        if weight is None:
+            raise TypeError(
+                f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as plain numbers (quantised, or offloaded to disk?); "
+                "load the model whole and unquantised, or use method='gradient' or 'ablation', which run the layer itself."
+            )
+        return weight.reshape(self.heads, self.head_dim, -1)
+
+    def writes(self, z: Tensor, head: int) -> Tensor:
+        """What one head with output ``z`` (…, head_dim) writes, without the bias, (…, width)."""
+        weight = self._plain_weight()
+        own = slice(head * self.head_dim, (head + 1) * self.head_dim)
+        if weight is not None:
+            return z @ weight[own]
+        alone = z.new_zeros(*z.shape[:-1], self.heads * self.head_dim)
+        bias: Tensor = self.projection(alone)
+        alone[..., own] = z
+        written: Tensor = self.projection(alone)
+        return written - bias
+
+    def _plain_weight(self) -> Tensor | None:
+        """W_O, (heads * head_dim, width), where it is there to be read."""
         weight = getattr(self.projection, "weight", None)
-        rows = self.heads * self.head_dim
-        if isinstance(weight, Tensor) and weight.is_floating_point() and weight.dim() == 2:
-            if not _is_conv1d(self.projection):
-                weight = weight.T  # nn.Linear keeps (out, in)
-            if weight.shape[0] == rows:
-                return weight.reshape(self.heads, self.head_dim, -1)
-        raise TypeError(
-            f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as plain numbers (a quantised layer?); "
-            "load the model unquantised, or use method='gradient', which needs no weights."
-        )
+        if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.dim() != 2 or weight.is_meta:
+            return None
+        plain = weight if _is_conv1d(self.projection) else weight.T  # nn.Linear keeps (out, in)
+        return plain if plain.shape[0] == self.heads * self.head_dim else None
 
 
 class Model:
@@ -162,7 +178,7 @@ class Model:
         """A short hash over a sample of every layer's weights: tells a fine-tuned model from its base where names do not."""
         digest = hashlib.sha256()
         for layer in self.layers:
-            for parameter in layer.projection.parameters():
+            for parameter in (p for p in layer.projection.parameters() if not p.is_meta):
                 sample = parameter.detach().reshape(-1)[:64]
                 digest.update(sample.cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()[:16]

@@ -208,7 +208,7 @@ class Replay:
             lost = lost * here[..., None]
         before = _first(part.attended)
         if layer.inside:
-            return before - lost @ layer.w_o()[head]
+            return before - layer.writes(lost, head)
         after = before.clone()
         after[..., own] -= lost
         return after

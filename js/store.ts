@@ -70,6 +70,7 @@ export function createStore(
 ): Store {
   const listeners = new Set<Listener>();
   const changed = new Set<Change>();
+  const unsaved = new Set<keyof Synced>(); // what Python has not been told yet
   let saving: ReturnType<typeof setTimeout> | undefined;
   let state: State = {
     ...readSynced(model),
@@ -102,6 +103,7 @@ export function createStore(
   };
   const save = (): void => {
     saving = undefined;
+    unsaved.clear();
     model.save_changes();
   };
 
@@ -112,7 +114,10 @@ export function createStore(
     sync(patch) {
       apply(patch);
       // Other views of the same widget follow at once through the shared model; the kernel hears of it in a while.
-      for (const [key, value] of Object.entries(patch)) model.set(key, value);
+      for (const key of Object.keys(patch) as (keyof Synced)[]) {
+        unsaved.add(key);
+        model.set(key, patch[key]);
+      }
       saving ??= setTimeout(save, SAVE_AFTER);
     },
     show: apply,
@@ -126,7 +131,11 @@ export function createStore(
     },
   };
 
-  const fromPython = (): void => apply(readSynced(model));
+  const fromModel = (key: keyof Synced) => (): void => {
+    if (!unsaved.has(key)) apply({ [key]: readSynced(model)[key] });
+    // The kernel echoes what it was sent a moment ago; in the middle of a drag that would pull the slider back.
+    else if (!Object.is(model.get(key), state[key])) model.set(key, state[key]);
+  };
   let reading = false;
   const newScores = (): void => {
     if (reading) return; // header and buffer arrive together but are told of one by one
@@ -136,7 +145,10 @@ export function createStore(
       if (!signal.aborted) apply({ hover: null, cursor: { row: 0, head: 0 }, ...readScores(model) });
     });
   };
-  const wires = [...SYNCED.map((key) => [key, fromPython] as const), ...DATA.map((key) => [key, newScores] as const)];
+  const wires = [
+    ...SYNCED.map((key) => [key, fromModel(key)] as const),
+    ...DATA.map((key) => [key, newScores] as const),
+  ];
   for (const [key, callback] of wires) model.on(`change:${key}`, callback);
   signal.addEventListener("abort", () => {
     for (const [key, callback] of wires) model.off(`change:${key}`, callback);

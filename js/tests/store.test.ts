@@ -71,6 +71,19 @@ describe("the store", () => {
     expect([one.store.state.threshold, two.store.state.threshold]).toEqual([0.5, 0.5]);
   });
 
+  it("is not pulled back by the kernel's echo of an earlier value", () => {
+    const { store } = view();
+    const other = view().store;
+    store.sync({ threshold: 1 });
+    vi.advanceTimersByTime(100); // 1 is saved
+    store.sync({ threshold: 2 });
+    model.set("threshold", 1); // the echo of 1
+    expect([store.state.threshold, other.state.threshold, model.get("threshold")]).toEqual([2, 2, 2]);
+    vi.advanceTimersByTime(100); // 2 is saved
+    model.set("threshold", 3); // Python's own
+    expect([store.state.threshold, other.state.threshold]).toEqual([3, 3]);
+  });
+
   it("lets go of the model when its view closes, and saves what was not saved yet", () => {
     const { store, close } = view();
     const heard = vi.fn();
