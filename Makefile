@@ -11,7 +11,7 @@ demo: $(VENV)/.demo build model
 ifdef HEADLESS
 	$(BIN)/python notebooks/headless.py notebooks/01_quickstart.ipynb demo
 else
-	$(BIN)/jupyter lab notebooks/01_quickstart.ipynb
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/01_quickstart.ipynb
 endif
 
 test: $(VENV)/.dev build model chromium lint check-js test-py

@@ -31,7 +31,7 @@ __all__ = [*_WHERE, "__version__"]  # noqa: PLE0604
 if TYPE_CHECKING:
     from headwidget import tasks as tasks
     from headwidget.engine import score as score
-    from headwidget.files import open as open
+    from headwidget.files import open as open  # noqa: A004
     from headwidget.models import Model as Model
     from headwidget.models import load as load
     from headwidget.models import register as register

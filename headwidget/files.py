@@ -6,6 +6,7 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,6 @@ def save(scores: HeadScores, path: str | Path) -> Path:
     """Write ``scores`` to ``path``: complete, or not at all. Gives the path back."""
     from safetensors.numpy import save_file
 
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(target.parent)!r} does not exist; make it first, then save {target.name!r} there.")
     header = {
         "version": VERSION,
         "method": scores.method,
@@ -36,16 +34,26 @@ def save(scores: HeadScores, path: str | Path) -> Path:
         "meta": dict(scores.meta),
     }
     text = json.dumps(header, ensure_ascii=False, allow_nan=False)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    arrays = {f"task{i}": np.ascontiguousarray(scores.values(n)) for i, n in enumerate(scores.tasks)}
+    return write_whole(path, lambda temporary: save_file(arrays, temporary, {KEY: text}))
+
+
+def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
+    """Let ``write`` fill a temporary file beside ``path``, then give it its name: ``path`` is old or new, never half."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {str(target.parent)!r} does not exist; make it first, then write {target.name!r} there.")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     os.close(handle)
+    temporary = Path(name)
     try:
-        save_file({f"task{i}": np.ascontiguousarray(scores.values(n)) for i, n in enumerate(scores.tasks)}, temporary, {KEY: text})
+        write(temporary)
         mask = os.umask(0)
         os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp's 0600 would keep colleagues out
-        os.replace(temporary, target)
+        temporary.chmod(0o666 & ~mask)  # mkstemp's 0600 would keep colleagues out
+        temporary.replace(target)
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return target
 
 

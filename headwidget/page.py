@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import html
 import json
-import os
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwidget import __version__
+from headwidget.files import write_whole
 from headwidget.widget import asset
 
 if TYPE_CHECKING:
@@ -48,22 +47,8 @@ footer {{ margin: 20px 4px 0; font-size: 12px; color: color-mix(in srgb, current
 
 def write(explorer: Explorer, path: str | Path, *, title: str | None = None) -> Path:
     """Write the explorer's page to ``path``: complete, or not at all. Gives the path back."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(target.parent)!r} does not exist; make it first, then write {target.name!r} there.")
     text = render(explorer, title=title)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # mkstemp's 0600 would keep colleagues out
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return target
+    return write_whole(path, lambda temporary: temporary.write_bytes(text.encode()))
 
 
 def render(explorer: Explorer, *, title: str | None = None) -> str:

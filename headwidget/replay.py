@@ -22,6 +22,10 @@ from headwidget.tasks.encode import Encoded
 
 SHORTEST_PREFIX = 4
 """A shared prefix of fewer tokens is not worth a run of its own."""
+PREFIX_TOKENS = 512
+"""A prefix runs for several heads at once, up to this many tokens: alone, a short one would leave the device idle."""
+MOST_LOGITS = 2**26
+"""Heads are unembedded together up to this many logits, so that the vocabulary's weights are read once for all of them."""
 
 
 def shared_prefix(examples: Sequence[Encoded]) -> int:
@@ -61,14 +65,16 @@ class _Past:
     """The shared prefix's keys and values: a layer's first update keeps them, the next is answered with both, nothing kept."""
 
     held: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    copy: int = 0
+    """Which of the prefix's copies, each with another head changed, is the one to go on from."""
 
     def update(self, key: Tensor, value: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         if layer not in self.held:
             self.held[layer] = key, value
             return key, value
-        k, v = self.held[layer]  # (1, kv head, prefix, dim)
-        n = key.shape[0]
-        return torch.cat([k.expand(n, -1, -1, -1), key], dim=-2), torch.cat([v.expand(n, -1, -1, -1), value], dim=-2)
+        one = slice(self.copy, self.copy + 1)
+        k, v = (kept[one].expand(len(key), -1, -1, -1) for kept in self.held[layer])  # (batch, kv head, prefix, dim)
+        return torch.cat([k, key], dim=-2), torch.cat([v, value], dim=-2)
 
 
 class _Enough(Exception):
@@ -93,7 +99,7 @@ class _Part:
 
 
 class Replay:
-    """Walks a batch layer by layer (:meth:`step`), and at each layer answers :meth:`without` a head."""
+    """Walks a batch layer by layer (:meth:`step`), and at each layer says what the answers would be :meth:`without` a head."""
 
     def __init__(self, model: Model, runs: Sequence[int], examples: Sequence[Encoded], *, share: bool = True) -> None:
         self.model = model
@@ -102,6 +108,8 @@ class Replay:
         prefix = shared_prefix(examples) if share and causal and len(examples) > 1 else 0
         self.prefix = prefix if prefix >= SHORTEST_PREFIX else 0
         """How many leading tokens are run once for all."""
+        self.copies = max(1, min(model.n_heads, PREFIX_TOKENS // self.prefix)) if self.prefix else 1
+        """For how many heads the prefix runs at once."""
         self.at = self.batch.at - self.prefix
         self.parts: list[_Part] = []
         self.plain = _Past()
@@ -120,9 +128,10 @@ class Replay:
         from transformers import DynamicCache
 
         past = DynamicCache()
-        self._noting({"input_ids": self.batch.ids[:1, : self.prefix], "past_key_values": past, "use_cache": True}, logits=False)
-        self.plain = _Past({i: (kept.keys, kept.values) for i, kept in enumerate(past.layers)})
-        past.batch_repeat_interleave(len(self.batch.ids))
+        start = self.batch.ids[:1, : self.prefix].expand(self.copies, -1)
+        self._noting({"input_ids": start, "past_key_values": past, "use_cache": True}, logits=False)
+        self.plain = _Past({i: (kept.keys[:1], kept.values[:1]) for i, kept in enumerate(past.layers)})
+        past.batch_select_indices(torch.zeros(len(self.batch.ids), dtype=torch.long, device=start.device))
         with hooks.unembed_at(self.model, self.at):
             return self._noting({"input_ids": self.batch.ids[:, self.prefix :], "past_key_values": past, "use_cache": True})
 
@@ -141,7 +150,7 @@ class Replay:
             for block in self.model.blocks:
                 stack.enter_context(hooks.watch(block, see))
             if not logits:  # the prefix predicts nothing: unembed one position
-                first = torch.zeros(1, 1, dtype=torch.long, device=self.batch.ids.device)
+                first = torch.zeros(self.copies, 1, dtype=torch.long, device=self.batch.ids.device)
                 stack.enter_context(hooks.unembed_at(self.model, first))
             out: Tensor = self.model.module(**inputs).logits
         if len(calls) != len(self.model.blocks):
@@ -166,22 +175,58 @@ class Replay:
                 part.out = part.calls[layer.index].again(layer.block, part.hidden, past)
         return layer
 
-    def without(self, head: int, fill: Tensor | None = None, *, answer_only: bool = False) -> Tensor:
-        """log p(answer), (batch,), with one head of the current layer replaced by ``fill`` (dim,), else by zero, at all positions or the answer's."""
-        layer = self.model.layers[self.row]
-        if answer_only:
-            past, parts = self._past(self.plain), self.parts[-1:]
-        else:
-            past, parts = self._past(), self.parts
-        last = layer.index == len(self.model.blocks) - 1
-        hidden = [] if last else [self._rerun(part, layer, self._changed(part, layer, head, fill, answer_only), past) for part in parts]
-        if last:
-            end = parts[-1]
-            attended = self._at(self._changed(end, layer, head, fill, answer_only))
-            final = self._block_after(end, layer, hooks.take_positions(end.hidden, self.at), attended)
-        else:
-            final = self._upwards(layer.index + 1, parts, hidden, past)
-        return log_probability(self._tail(final), self.batch)
+    def without(self, heads: Sequence[int], fill: Tensor | None = None, *, answer_only: bool = False) -> Tensor:
+        """log p(answer), (head, batch), with each of ``heads`` in turn replaced: by its row of ``fill`` (head, dim), else by zero.
+
+        ``answer_only`` replaces it where the answer is predicted, and leaves it as it is at all other positions.
+        """
+        finals: list[Tensor] = []
+        for start in range(0, len(heads), self.copies):
+            group = heads[start : start + self.copies]
+            past = self._past(self.plain) if answer_only else self._prefix_without(group, fill)
+            for copy, head in enumerate(group):
+                if past is not None and not answer_only:
+                    past.copy = copy
+                finals.append(self._end_without(head, fill, answer_only, past))
+        return self._answers(finals)
+
+    def _prefix_without(self, heads: Sequence[int], fill: Tensor | None) -> _Past | None:
+        """The prefix's keys and values above the current layer, a copy for each of ``heads``; None without a prefix."""
+        past, layer, part = self._past(), self.model.layers[self.row], self.parts[0]
+        if past is None or layer is self.model.layers[-1]:
+            return past
+        padded = [*heads, *[heads[-1]] * (self.copies - len(heads))]
+        one = [self._changed(part, layer, head, fill, False, slice(i, i + 1)) for i, head in enumerate(padded)]
+        hidden = self._rerun(part, layer, torch.cat(one), past)
+        for k in range(layer.index + 1, len(self.model.blocks) - 1):
+            hidden = part.calls[k].again(self.model.blocks[k], hidden, past)
+        self._attend(part, self.model.layers[-1], hidden, past)  # the last layer's are all that is needed of it
+        return past
+
+    def _end_without(self, head: int, fill: Tensor | None, answer_only: bool, past: _Past | None) -> Tensor:
+        """What follows the prefix, through the layers above; the last layer's output at the answer's positions, (batch, k, width)."""
+        layer, part, blocks = self.model.layers[self.row], self.parts[-1], self.model.blocks
+        attended = self._changed(part, layer, head, fill, answer_only)
+        if layer.index == len(blocks) - 1:
+            return self._block_after(part, layer, self._at(part.hidden), self._at(attended))
+        hidden = self._rerun(part, layer, attended, past)
+        for k in range(layer.index + 1, len(blocks) - 1):
+            hidden = part.calls[k].again(blocks[k], hidden, past)
+        top = self.model.layers[-1]
+        if top.index != len(blocks) - 1:  # a hybrid model whose last layer has no attention
+            return self._at(part.calls[-1].again(blocks[-1], hidden, past))
+        return self._block_after(part, top, self._at(hidden), self._at(_first(self._attend(part, top, hidden, past))))
+
+    def _answers(self, finals: Sequence[Tensor]) -> Tensor:
+        """log p(answer), (head, batch), from the last layer's outputs, as many unembedded at once as memory allows."""
+        batch, k, _ = finals[0].shape
+        together = max(1, MOST_LOGITS // (batch * k * self.model.config.get_text_config().vocab_size))
+        found = []
+        for start in range(0, len(finals), together):
+            part = torch.stack(list(finals[start : start + together]))  # (head, batch, k, width)
+            logits = self._tail(part.flatten(0, 1))
+            found += [log_probability(one, self.batch) for one in logits.reshape(*part.shape[:2], *logits.shape[1:])]
+        return torch.stack(found)
 
     def finish(self) -> Tensor:
         """How far the walk's own log p(answer) is from the model's, (batch,): zero but for rounding, or the replay cannot be trusted."""
@@ -189,8 +234,7 @@ class Replay:
         for k in range(self.model.layers[-1].index + 1, len(self.model.blocks)):
             hidden = [p.calls[k].again(self.model.blocks[k], h, past) for p, h in zip(self.parts, hidden) if h is not None]
         assert hidden[-1] is not None
-        walked = log_probability(self._tail(hooks.take_positions(hidden[-1], self.at)), self.batch)
-        return (walked - self.base).abs()
+        return (self._answers([self._at(hidden[-1])])[0] - self.base).abs()
 
     # ---- pieces ----
 
@@ -198,15 +242,15 @@ class Replay:
         """The prefix's keys and values on a walk of their own; None without a prefix."""
         return _Past(dict(start.held) if start else {}) if self.prefix else None
 
-    def _changed(self, part: _Part, layer: Layer, head: int, fill: Tensor | None, answer_only: bool) -> Tensor:
+    def _changed(self, part: _Part, layer: Layer, head: int, fill: Tensor | None, answer_only: bool, rows: slice = slice(None)) -> Tensor:
         """What attention gives once the head's output is replaced, (batch, seq, width)."""
         assert part.z is not None
         own = slice(head * layer.head_dim, (head + 1) * layer.head_dim)
-        lost = part.z[..., own] if fill is None else part.z[..., own] - fill.to(part.z.device, part.z.dtype)
+        lost = part.z[rows, :, own] if fill is None else part.z[rows, :, own] - fill[head].to(part.z.device, part.z.dtype)
         if answer_only:
-            here = torch.zeros(part.z.shape[:2], dtype=lost.dtype, device=lost.device).scatter_(1, self.at.to(lost.device), 1)
+            here = torch.zeros(lost.shape[:2], dtype=lost.dtype, device=lost.device).scatter_(1, self.at.to(lost.device), 1)
             lost = lost * here[..., None]
-        before = _first(part.attended)
+        before = _first(part.attended)[rows]
         if layer.inside:
             return before - layer.writes(lost, head)
         after = before.clone()
@@ -217,18 +261,6 @@ class Replay:
         """The rest of the changed layer's block: its attention answers with what is known."""
         with hooks.stand_in(layer.attention, lambda *_, **__: _like(part.attended, attended)):
             return part.calls[layer.index].again(layer.block, part.hidden, past)
-
-    def _upwards(self, start: int, parts: Sequence[_Part], hidden: list[Tensor], past: _Past | None) -> Tensor:
-        """Through the layers above; the last one at the answer's positions only, (batch, k, width)."""
-        blocks = self.model.blocks
-        for k in range(start, len(blocks) - 1):
-            hidden = [part.calls[k].again(blocks[k], h, past) for part, h in zip(parts, hidden)]
-        top = self.model.layers[-1]
-        if top.index != len(blocks) - 1:  # a hybrid model whose last layer has no attention
-            out = parts[-1].calls[-1].again(blocks[-1], hidden[-1], past)
-            return hooks.take_positions(out, self.at)
-        attended = [self._attend(part, top, h, past) for part, h in zip(parts, hidden)]  # the prefix only leaves its keys and values
-        return self._block_after(parts[-1], top, hooks.take_positions(hidden[-1], self.at), self._at(_first(attended[-1])))
 
     def _attend(self, part: _Part, layer: Layer, hidden: Tensor, past: _Past | None) -> Any:
         """A layer's attention without what follows it in the block."""
@@ -247,12 +279,11 @@ class Replay:
 
     def _block_after(self, part: _Part, layer: Layer, hidden: Tensor, attended: Tensor) -> Tensor:
         """A block at some positions only: once its attention is known, nothing in it looks at other positions."""
-        given = (attended, None) if isinstance(part.attended, tuple) or part.attended is None else attended
-        with hooks.stand_in(layer.attention, lambda *_, **__: given):
+        with hooks.stand_in(layer.attention, lambda *_, **__: _like(part.attended, attended)):
             return part.calls[layer.index].again(layer.block, hidden, None)
 
-    def _at(self, attended: Tensor) -> Tensor:
-        return hooks.take_positions(attended, self.at)
+    def _at(self, hidden: Tensor) -> Tensor:
+        return hooks.take_positions(hidden, self.at)
 
     def _tail(self, hidden: Tensor) -> Tensor:
         """From the last layer's output (batch, k, width) to logits, by the model's own code: every block but the last passes on what it gets."""
@@ -269,7 +300,7 @@ class Replay:
             for block, call in zip(self.model.blocks[:-1], calls):
                 stack.enter_context(hooks.stand_in(block, through(call, None)))
             stack.enter_context(hooks.stand_in(self.model.blocks[-1], through(calls[-1], hidden)))
-            ids = self.batch.answer  # any of that shape: no block reads them
+            ids = self.batch.answer.repeat(len(hidden) // len(self.batch.answer), 1)  # any of that shape: no block reads them
             logits: Tensor = self.model.module(input_ids=ids, **nothing_kept(self.model)).logits
         return logits
 

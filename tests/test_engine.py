@@ -63,7 +63,9 @@ def interrupt_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(methods, "find", find)
 
 
-@pytest.mark.parametrize(("method", "chunks", "runs"), [("gradient", 3, {"one": 3}), ("gradient", 5, {"one": 4, "two": 1}), ("ablation", 3 * 2 + 1, {"one": 2})])
+@pytest.mark.parametrize(
+    ("method", "chunks", "runs"), [("gradient", 3, {"one": 3}), ("gradient", 5, {"one": 4, "two": 1}), ("ablation", 3 * 2 + 1, {"one": 2})]
+)
 def test_ctrl_c_keeps_what_is_done(method: str, chunks: int, runs: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.model("llama")
     whole = hw.score(model, TASKS, method, batch_size=1, progress=False)
@@ -105,7 +107,10 @@ def test_provenance_travels_with_the_scores() -> None:
 
 def test_accuracy_and_only_correct_on_the_real_model() -> None:
     model = hw.load()
-    task = hw.Task("capitals", [("The capital of France is", " Paris", " London"), ("The capital of Italy is", " Rome"), ("The capital of Spain is", " Zanzibar", " Madrid")])
+    task = hw.Task(
+        "capitals",
+        [("The capital of France is", " Paris", " London"), ("The capital of Italy is", " Rome"), ("The capital of Spain is", " Zanzibar", " Madrid")],
+    )
     for method in ("gradient", "attribution"):
         known = hw.score(model, task, method, progress=False).meta["tasks"]["capitals"]
         assert known["accuracy"] == known["beats_foil"] == pytest.approx(2 / 3)

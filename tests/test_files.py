@@ -18,7 +18,9 @@ import headwidget as hw
 
 RNG = np.random.default_rng(0)
 META = {"model": "m", "versions": {"torch": "2"}, "tasks": {"a <b>": {"dropped": []}}}
-SCORES = hw.HeadScores.from_arrays({"a <b>": RNG.normal(size=(5, 2, 3)), "日本": RNG.normal(size=(2, 3))}, method="mine", layers=[1, 4], categories={"a <b>": "c"}, meta=META)
+SCORES = hw.HeadScores.from_arrays(
+    {"a <b>": RNG.normal(size=(5, 2, 3)), "日本": RNG.normal(size=(2, 3))}, method="mine", layers=[1, 4], categories={"a <b>": "c"}, meta=META
+)
 
 
 def header(**changes: Any) -> str:

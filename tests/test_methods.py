@@ -135,7 +135,9 @@ def test_attribution_equals_its_definition(family: str, foil: bool) -> None:
         inputs: dict[str, torch.Tensor] = {}
         with hooks.scoring(model), hooks.read(model, lambda _, value: z.append(value[0])):
             handles = [model.final_norm.register_forward_pre_hook(lambda _m, a: inputs.update(final=a[0][0]))]
-            handles += [layer.projection.register_forward_hook(lambda _m, _a, out, row=row: seen.update({row: out[0]})) for row, layer in enumerate(model.layers)]
+            handles += [
+                layer.projection.register_forward_hook(lambda _m, _a, out, row=row: seen.update({row: out[0]})) for row, layer in enumerate(model.layers)
+            ]
             model.module(input_ids=torch.tensor([example.ids]))
             for handle in handles:
                 handle.remove()

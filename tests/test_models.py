@@ -133,7 +133,9 @@ def test_quantised_weights_are_named_where_they_cannot_be_read() -> None:
     model = hw.load(tiny.build("llama"), tiny.tokenizer())
     with torch.no_grad():
         model.layers[0].projection.weight = nn.Parameter(torch.zeros(32, 16, dtype=torch.uint8), requires_grad=False)
-    with pytest.raises(TypeError, match=r"model\.layers\.0\.self_attn\.o_proj is a Linear whose weight cannot be read as plain numbers.*'gradient' or 'ablation'"):
+    with pytest.raises(
+        TypeError, match=r"model\.layers\.0\.self_attn\.o_proj is a Linear whose weight cannot be read as plain numbers.*'gradient' or 'ablation'"
+    ):
         model.layers[0].w_o()
 
 

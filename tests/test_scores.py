@@ -55,7 +55,11 @@ def test_reductions_are_the_definitions() -> None:
     np.testing.assert_allclose(s.share()[0], np.abs(A.mean(0)) / np.abs(A.mean(0)).sum(), rtol=1e-4)
 
 
-@given(arrays(np.float32, st.tuples(st.integers(1, 12), st.integers(1, 3), st.integers(1, 3)), elements=st.floats(-4, 4, width=16)), st.floats(0, 1), st.floats(-4, 4, width=16))
+@given(
+    arrays(np.float32, st.tuples(st.integers(1, 12), st.integers(1, 3), st.integers(1, 3)), elements=st.floats(-4, 4, width=16)),
+    st.floats(0, 1),
+    st.floats(-4, 4, width=16),
+)
 def test_on_means_that_at_least_a_fraction_of_the_runs_reach_the_threshold(values: np.ndarray, agreement: float, threshold: float) -> None:
     found = reduce.on(values, threshold, agreement)
     reached = (values >= np.float32(threshold)).sum(0)
@@ -88,8 +92,12 @@ def test_select_keeps_only_what_is_asked_for() -> None:
 
 
 def test_merging_adds_runs_and_refuses_to_count_one_twice() -> None:
-    first = hw.HeadScores.from_arrays({"a": A[:3]}, method="mine", runs={"a": ["p", "q", "r"]}, meta={"model": "m", "tasks": {"a": {"prompts": 3, "accuracy": 1.0, "dropped": []}}})
-    second = hw.HeadScores.from_arrays({"a": A[3:], "b": B}, method="mine", runs={"a": list("stuv")}, meta={"model": "m", "tasks": {"a": {"prompts": 4, "accuracy": 0.5, "dropped": []}}})
+    first = hw.HeadScores.from_arrays(
+        {"a": A[:3]}, method="mine", runs={"a": ["p", "q", "r"]}, meta={"model": "m", "tasks": {"a": {"prompts": 3, "accuracy": 1.0, "dropped": []}}}
+    )
+    second = hw.HeadScores.from_arrays(
+        {"a": A[3:], "b": B}, method="mine", runs={"a": list("stuv")}, meta={"model": "m", "tasks": {"a": {"prompts": 4, "accuracy": 0.5, "dropped": []}}}
+    )
     both = first + second
     np.testing.assert_array_equal(both.values("a"), A.astype(np.float32))
     assert both.runs("a") == ("p", "q", "r", "s", "t", "u", "v") and both.tasks == ("a", "b")
@@ -132,7 +140,11 @@ def test_bad_arrays_are_refused_with_the_place(arrays: dict, sentence: str) -> N
 
 
 def test_labels_that_do_not_fit_are_refused() -> None:
-    for more, sentence in (({"runs": {"a": ["x"]}}, "7 runs but 1 run labels"), ({"layers": [0, 0, 1]}, "a number of its own"), ({"categories": {"z": "c"}}, "no scores: 'z'")):
+    for more, sentence in (
+        ({"runs": {"a": ["x"]}}, "7 runs but 1 run labels"),
+        ({"layers": [0, 0, 1]}, "a number of its own"),
+        ({"categories": {"z": "c"}}, "no scores: 'z'"),
+    ):
         with pytest.raises(ValueError, match=sentence):
             made(**more)
     for q in (-0.1, 1.1, float("nan")):

@@ -18,7 +18,16 @@ SPECIAL = ["<pad>", "<mask>"]
 VOCABULARY = len(SPECIAL) + len(LETTERS)  # 258
 
 _GQA = {"num_attention_heads": 4, "num_key_value_heads": 2}
-_COMMON = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "pad_token_id": 0, "bos_token_id": None, "eos_token_id": None}
+_COMMON = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "pad_token_id": 0,
+    "bos_token_id": None,
+    "eos_token_id": None,
+}
 _SLIDING = ["sliding_attention", "full_attention", "sliding_attention"]
 
 # family -> (config class, model class, what differs from _COMMON)
@@ -44,7 +53,11 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "opt": ("OPTConfig", "OPTForCausalLM", {"ffn_dim": 48, "word_embed_proj_dim": 32, "max_position_embeddings": 128}),
     "falcon": ("FalconConfig", "FalconForCausalLM", {"new_decoder_architecture": True, "num_kv_heads": 2}),
     "bloom": ("BloomConfig", "BloomForCausalLM", {"n_layer": 3, "n_head": 4}),
-    "jamba": ("JambaConfig", "JambaForCausalLM", {**_GQA, "attn_layer_period": 2, "attn_layer_offset": 0, "num_experts": 1, "expert_layer_period": 4, "expert_layer_offset": 1}),
+    "jamba": (
+        "JambaConfig",
+        "JambaForCausalLM",
+        {**_GQA, "attn_layer_period": 2, "attn_layer_offset": 0, "num_experts": 1, "expert_layer_period": 4, "expert_layer_offset": 1},
+    ),
     "bert": ("BertConfig", "BertForMaskedLM", {"max_position_embeddings": 128}),
     "roberta": ("RobertaConfig", "RobertaForMaskedLM", {"max_position_embeddings": 130}),
 }

@@ -1,4 +1,4 @@
-"""Methods: one file each, a generator of chunks of the tensor ``S[task][run, layer, head]``. The blocking call, the live widget and a cluster consume the same."""
+"""Methods: one file each, a generator of chunks of ``S[task][run, layer, head]``; the blocking call, a live widget and a cluster consume the same."""
 
 from __future__ import annotations
 

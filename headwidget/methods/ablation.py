@@ -45,10 +45,10 @@ def run(model: Model, task: EncodedTask, batch_size: int | None, options: Ablati
         for row in range(len(model.layers)):
             with hooks.scoring(model):
                 layer = replay.step()
-                drops = [replay.base - replay.without(h, None if fill is None else fill[row, h], answer_only=last) for h in range(layer.heads)]
+                drops = replay.base - replay.without(range(layer.heads), None if fill is None else fill[row], answer_only=last)  # (head, batch)
                 top = row == len(model.layers) - 1
-                found = torch.stack([*drops, replay.finish()] if top else drops, dim=-1)  # (batch, head [+ 1])
-                chunk = land(tuple(runs), slice(row, row + 1), found[:, None], replay.correct)
+                found = torch.cat([drops, replay.finish()[None]]) if top else drops
+                chunk = land(tuple(runs), slice(row, row + 1), found.T[:, None], replay.correct)
             if top:
                 _trust(model, float(chunk.values[..., -1].max()))
                 chunk = dataclasses.replace(chunk, values=chunk.values[..., :-1])

@@ -48,7 +48,8 @@ class FrozenNorm:
             x = probe.float()
             expected = (x - x.mean() if centred else x) * gain * made.scale(x) + bias
             if not torch.allclose(norm(probe).float(), expected, rtol=2e-2, atol=2e-2):
-                raise ValueError(f"{type(norm).__name__} is neither a LayerNorm nor an RMSNorm, so attribution cannot hold its scale; use gradient or ablation.")
+                kind = type(norm).__name__
+                raise ValueError(f"{kind} is neither a LayerNorm nor an RMSNorm, so attribution cannot hold its scale; use gradient or ablation.")
         return made
 
     def scale(self, x: Tensor) -> Tensor:

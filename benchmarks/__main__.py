@@ -1,0 +1,36 @@
+"""`make bench`: a table of ratios on the embedded model, each side measured in the same run, medians of several; machine and versions on top."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import sys
+
+import torch
+import transformers
+
+from benchmarks import memory, speed
+from benchmarks.timing import Row
+
+
+def main() -> None:
+    only = sys.argv[1:]
+    machine = f"{platform.machine()}, {torch.get_num_threads()} threads, {platform.system()}"
+    print(f"# {machine}; python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}\n")
+    for name, table in (("speed", speed.rows), ("memory", memory.rows)):
+        if only and name not in only:
+            continue
+        show(table())
+
+
+def show(rows: list[Row]) -> None:
+    print(f"| {'what':<78} | {'ratio':>7} | {'of each run':<26} | {'promise':<9} | kept |")
+    print(f"|{'-' * 80}|{'-' * 8}:|{'-' * 28}|{'-' * 11}|------|")
+    for row in rows:
+        each = " ".join(f"{r:.3g}" for r in row.ratios)
+        print(f"| {row.what:<78} | {statistics.median(row.ratios):>7.3g} | {each:<26} | {row.promise:<9} | {row.verdict():<4} |", flush=True)
+    print()
+
+
+if __name__ == "__main__":
+    main()

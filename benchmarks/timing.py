@@ -1,0 +1,50 @@
+"""Rows of the table, and how they are timed: both sides in turn, so that a busy machine slows both."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    what: str
+    ratios: list[float]
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @property
+    def promise(self) -> str:
+        if self.at_most is not None:
+            return f"<= {self.at_most:g}"
+        return "" if self.at_least is None else f">= {self.at_least:g}"
+
+    def verdict(self) -> str:
+        found = statistics.median(self.ratios)
+        if self.at_most is not None:
+            return "yes" if found <= self.at_most else "NO"
+        if self.at_least is not None:
+            return "yes" if found >= self.at_least else "NO"
+        return ""
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def against(base: Callable[[], object], calls: dict[str, Callable[[], object]], rounds: int = 5) -> dict[str, list[float]]:
+    """Each call's time over the base's, round by round; the base is timed before and after each call, which it is compared with."""
+    base()
+    for call in calls.values():
+        call()
+    ratios: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            before = seconds(base)
+            taken = seconds(call)
+            ratios[name].append(2 * taken / (before + seconds(base)))
+    return ratios
