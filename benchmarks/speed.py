@@ -47,7 +47,7 @@ def one_pass(model: Model, work: EncodedTask) -> list[Row]:
 
 
 def ablation(model: Model, alone: EncodedTask, few_shot: EncodedTask) -> list[Row]:
-    """All heads of all layers against one forward per head. A round does every third head of each layer, and as many plain steps from all depths."""
+    """All heads of all layers against one forward per head. A round does every third layer, and plain steps at as many depths."""
     plain, ours, shared = [], [], []
     for work, ratios in ((alone, ours), (few_shot, shared)):
         ids = batch_of(model, work).ids
@@ -56,7 +56,7 @@ def ablation(model: Model, alone: EncodedTask, few_shot: EncodedTask) -> list[Ro
             steps = [(row, (row + turn) % model.n_heads) for row in range(turn, len(model.layers), 3)]
             loop = seconds(lambda ids=ids, steps=steps: [forward_without(model, ids, *step) for step in steps]) / len(steps) * model.shape[0] * model.shape[1]
             one = np.median([seconds(lambda ids=ids: plain_forward(model, ids)) for _ in range(3)])
-            taken = seconds(lambda work=work, turn=turn: every_third(model, work, turn)) * ROUNDS
+            taken = seconds(lambda work=work, turn=turn: every_third(model, work, turn)) * ROUNDS  # the walk is paid in every round
             ratios.append(loop / taken)
             if work is alone:
                 plain.append(loop / one)
@@ -70,9 +70,10 @@ def ablation(model: Model, alone: EncodedTask, few_shot: EncodedTask) -> list[Ro
 def every_third(model: Model, work: EncodedTask, turn: int) -> None:
     replay = Replay(model, range(len(work.examples)), work.examples)
     with hooks.scoring(model):
-        for _ in model.layers:
+        for row in range(len(model.layers)):
             layer = replay.step()
-            replay.without(range(turn, layer.heads, ROUNDS))
+            if row % ROUNDS == turn:
+                replay.without(range(layer.heads))
 
 
 def lens(model: Model, work: EncodedTask) -> list[Row]:

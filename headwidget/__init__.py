@@ -20,6 +20,7 @@ _WHERE = {
     "Task": "headwidget.tasks",
     "tasks": "headwidget.tasks",
     "Model": "headwidget.models",
+    "Family": "headwidget.models",
     "load": "headwidget.models",
     "register": "headwidget.models",
     "score": "headwidget.engine",
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from headwidget import tasks as tasks
     from headwidget.engine import score as score
     from headwidget.files import open as open  # noqa: A004
+    from headwidget.models import Family as Family
     from headwidget.models import Model as Model
     from headwidget.models import load as load
     from headwidget.models import register as register

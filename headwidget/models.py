@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Family:
-    """Where a model family keeps its attention heads. Paths are dotted; all but ``blocks``, ``final_norm`` and ``backbone`` start at a block.
+    """Where a model family keeps its attention heads. Paths are dotted; ``blocks`` and ``final_norm`` start at the model, the others at a block.
 
     ``attention`` is the module that computes attention and ``projection`` the output projection W_O, whose input, sliced by head, is z.
     A block without ``attention`` is a layer without attention heads (hybrid models): it is run, and not scored.
@@ -63,8 +63,8 @@ FAMILIES: dict[str, Family] = {
 def register(family: Family) -> None:
     """Teach headwidget a family that it does not know, or correct one that it does.
 
-    >>> from headwidget.models import Family, register
-    >>> register(Family("my_llama", blocks="model.layers"))
+    >>> import headwidget as hw
+    >>> hw.register(hw.Family("my_llama", blocks="model.layers"))
     """
     FAMILIES[family.name] = family
 
@@ -236,7 +236,9 @@ def _from_pretrained(
             module, info = auto.from_pretrained(source, dtype=dtype, device_map=device_map, output_loading_info=True, **chosen, **options)
         if tokenizer is None:
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, **chosen, **trust)
-    except (OSError, ImportError) as error:
+    except ImportError as error:
+        raise ImportError(f"{name!r} could not be loaded: a package is missing ({_first_line(error)}). Install it and load again.") from error
+    except OSError as error:
         where = "the folder" if Path(source).is_dir() else "the hub"
         raise OSError(
             f"{name!r} could not be loaded from {where} ({_first_line(error)}). Check the name and the network, give a local folder, "
@@ -277,7 +279,7 @@ def _family(config: Any, module: nn.Module) -> Family:
     looked = f"Its attention holds {seen[-1]!r}, which may be the output projection. " if seen else ""
     raise ValueError(
         f"the model family {kind!r} is not in headwidget's table ({', '.join(sorted(FAMILIES))}). {looked}"
-        "Teach it with hw.register(headwidget.models.Family(name, blocks=…, attention=…, projection=…))."
+        "Teach it with hw.register(hw.Family(name, blocks=…, attention=…, projection=…))."
     )
 
 

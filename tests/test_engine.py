@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +13,10 @@ import pytest
 import torch
 
 import headwidget as hw
-from headwidget import methods
+from headwidget import hooks, methods
+from headwidget.batch import collate, forward, log_probability
+from headwidget.replay import Replay
+from headwidget.tasks.encode import encode
 from tests import tiny
 
 TASKS = [tiny.task("one"), tiny.task("two")]
@@ -80,6 +87,31 @@ def test_ctrl_c_keeps_what_is_done(method: str, chunks: int, runs: dict[str, int
             assert scores.meta["tasks"][task]["dropped"] == [{"why": "scoring was stopped before it", "count": 4 - len(at)}]
 
 
+INTERRUPTED = """
+import headwidget as hw
+from tests import tiny
+model = tiny.model("llama")
+task = hw.Task("many", [(f"prompt number {i}", "x") for i in range(20_000)])
+scores = hw.score(model, task, batch_size=1)
+hooks = sum(len(m._forward_pre_hooks) + len(m._forward_hooks) for m in model.module.modules())
+print(scores.partial, 0 < len(scores.runs("many")) < 20_000, hooks, all(p.requires_grad for p in model.module.parameters()))
+"""
+
+
+def test_a_real_ctrl_c_gives_what_is_done_and_leaves_no_hook() -> None:
+    root = Path(__file__).parents[1]
+    with subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root) as process:
+        assert process.stdout is not None and process.stderr is not None
+        shown = b""
+        while "gradient · many".encode() not in shown:  # the progress bar: some chunks have landed
+            more = process.stderr.read1()
+            assert more, shown.decode()
+            shown += more
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert out.decode() == "True True 0 True\n", err.decode()[-2000:]
+
+
 def test_ctrl_c_before_anything_is_done_is_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt_after(0, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
@@ -121,6 +153,27 @@ def test_accuracy_and_only_correct_on_the_real_model() -> None:
     assert known["dropped"] == [{"why": "the answer is not the model's first choice", "count": 1, "prompts": ["The capital of Spain is Zanzibar"]}]
     with pytest.raises(ValueError, match="answers none of its 1 prompts right"):
         hw.score(model, hw.Task("t", [("The capital of Spain is", " Zanzibar")]), only_correct=True)
+
+
+def test_ablation_with_a_shared_prefix_is_exact_on_the_real_model() -> None:
+    model = hw.load()
+    examples = encode(hw.tasks.suite("math-syntax")[1].sample(5), model).examples
+    replay = Replay(model, range(5), examples)
+    assert replay.prefix > 30
+    batch = collate(range(5), examples, model)
+    with hooks.scoring(model):
+        for row in range(len(model.layers)):
+            replay.step()
+            if row % 7:
+                continue
+            for head, found in zip((0, 5, 8), replay.without([0, 5, 8])):
+                gates = torch.ones(model.shape)
+                gates[row, head] = 0
+                with hooks.gate(model, gates):
+                    expected = log_probability(forward(model, batch), batch)
+                torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+                assert (found - replay.base).abs().max() > 1e-4
+        assert float(replay.finish().max()) < 1e-4
 
 
 def test_scores_that_are_not_numbers_are_refused() -> None:

@@ -46,6 +46,7 @@ def test_columns_may_have_other_names() -> None:
         (lambda: hw.Task("t", [("a", "b", "b")]), "the foil 'b' is the answer itself"),
         (lambda: hw.Task("t", [("a", 3)]), "the answer must be text; got 3"),
         (lambda: hw.Task("t", ["ab"]), r"an example is \(prompt, answer\) or \(prompt, answer, foil\); got 'ab'"),
+        (lambda: hw.Task("t", ROWS), r"for dicts, use hw.Task.read\(rows, 't'\)"),
         (lambda: hw.Task.read(ROWS), "needs a name"),
         (lambda: hw.Task.read([{"q": "x"}], "t"), "row 0: no column 'prompt'; it has 'q'"),
         (lambda: hw.Task.read([("a", "b")], "t"), "row 0 must be a dict"),
@@ -75,6 +76,25 @@ def test_the_answers_tokens_follow_the_prompts_as_written() -> None:
     assert example.answer == tuple(ids[3:])
     assert example.at == (2, 3, 4)
     assert (example.parting, example.foil) == (2, tiny.tokenizer()("z")["input_ids"][0])
+
+
+def test_a_tokenizer_that_puts_a_space_and_a_bos_before_a_text_puts_them_once() -> None:
+    """As Llama 2's does: alone, " cd" would become two spaces and "cd"."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import BPE
+    from tokenizers.normalizers import Prepend, Replace, Sequence
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+
+    inner = Tokenizer(BPE({token: i for i, token in enumerate(["<s>", "<pad>", "▁", *"abcdef"])}, []))
+    inner.normalizer = Sequence([Prepend("▁"), Replace(" ", "▁")])
+    inner.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", pad_token="<pad>")
+    task = encode(hw.Task("t", [("ab", " cd", " ce")]), hw.load(tiny.build("llama"), tokenizer))
+    (example,) = task.examples
+    assert tokenizer.convert_ids_to_tokens(list(example.ids)) == ["<s>", "▁", "a", "b", "▁", "c"]
+    assert tokenizer.convert_ids_to_tokens(list(example.answer)) == ["▁", "c", "d"]
+    assert (example.at, example.parting, task.before, task.joint_differs) == ((3, 4, 5), 2, ("<s>",), 0)
 
 
 def test_masks_stand_for_the_answer_in_an_encoder() -> None:

@@ -52,8 +52,6 @@ class Method:
     """A frozen dataclass: the options' names, defaults and checks."""
     signed: bool
     """Does a score's sign mean something?"""
-    causal: bool = True
-    """Does it change or differentiate the model's run, so that it works on every architecture?"""
 
 
 _WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient", "attribution")}

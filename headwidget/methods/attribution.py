@@ -138,4 +138,4 @@ def _direction(unembedding: Tensor, average: Tensor, batch: Batch) -> Tensor:
     return (column - against) * weight[..., None]
 
 
-METHOD = Method("attribution", run, Attribution, signed=True, causal=False)
+METHOD = Method("attribution", run, Attribution, signed=True)

@@ -99,6 +99,8 @@ class Task:
 def _example(task: str, i: int, given: Any) -> Example:
     """One checked example, or a sentence about what is wrong with it."""
     where = f"task {task!r}, example {i}"
+    if isinstance(given, Mapping):
+        raise ValueError(f"{where}: an example is (prompt, answer) or (prompt, answer, foil); for dicts, use hw.Task.read(rows, {task!r}).")
     if isinstance(given, (str, bytes)) or not hasattr(given, "__len__") or len(given) not in (2, 3):
         raise ValueError(f"{where}: an example is (prompt, answer) or (prompt, answer, foil); got {given!r}.")
     example = Example(*given)

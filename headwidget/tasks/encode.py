@@ -46,20 +46,22 @@ def encode(task: Task, model: Model) -> EncodedTask:
     tokenizer = model.tokenizer
     before, after = _specials(tokenizer)
     examples, differs = [], 0
-    for i, example in enumerate(task.examples):
+    prompts = _plain(tokenizer, [e.prompt for e in task.examples])
+    answers = _behind(model, task.examples, prompts, [e.answer for e in task.examples])
+    foils = _behind(model, task.examples, prompts, [e.foil or e.answer for e in task.examples])
+    for i, (example, prompt, (answer, differ), (foil_ids, _)) in enumerate(zip(task.examples, prompts, answers, foils)):
         where = f"task {task.name!r}, example {i}"
-        prompt, answer = _plain(tokenizer, example.prompt), _plain(tokenizer, example.answer)
+        differs += differ
         if not answer:
             raise ValueError(f"{where}: the answer {example.answer!r} tokenises to nothing; write one that the model can say.")
         if not prompt and not before:
             raise ValueError(f"{where}: the prompt {example.prompt!r} tokenises to nothing; the model needs at least one token before the answer.")
-        parting, foil = _part(tokenizer, example, answer, where)
+        parting, foil = (None, None) if example.foil is None else _part(example, answer, foil_ids, where)
         if model.encoder:
             ids, at = _masked(model, [*before, *prompt, *after], len(after), len(answer), where)
         else:
             text = [*before, *prompt]
             ids, at = [*text, *answer[:-1]], range(len(text) - 1, len(text) + len(answer) - 1)
-            differs += _plain(tokenizer, example.prompt + example.answer) != [*prompt, *answer]
         if model.context is not None and len(ids) > model.context:
             raise ValueError(f"{where}: {len(ids)} tokens, but {model.name} reads at most {model.context}; shorten the prompt.")
         examples.append(Encoded(f"{example.prompt}{example.answer}", tuple(ids), tuple(at), tuple(answer), parting, foil))
@@ -67,24 +69,38 @@ def encode(task: Task, model: Model) -> EncodedTask:
     return EncodedTask(task.name, task.category, tuple(examples), specials, differs)
 
 
-def _plain(tokenizer: Any, text: str) -> list[int]:
-    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+def _plain(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    """Each text's tokens, no special ones among them; all texts in one call, which a fast tokenizer spreads over the cores."""
+    return [list(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]]
 
 
 def _specials(tokenizer: Any) -> tuple[list[int], list[int]]:
     """The special tokens that the tokenizer puts before and after a text."""
-    full, plain = list(tokenizer("a")["input_ids"]), _plain(tokenizer, "a")
+    full, plain = list(tokenizer("a")["input_ids"]), _plain(tokenizer, ["a"])[0]
     for start in range(len(full) - len(plain) + 1):
         if full[start : start + len(plain)] == plain:
             return full[:start], full[start + len(plain) :]
     return [], []
 
 
-def _part(tokenizer: Any, example: Example, answer: Sequence[int], where: str) -> tuple[int | None, int | None]:
-    """Where answer and foil part: the first token that differs."""
-    if example.foil is None:
-        return None, None
-    foil = _plain(tokenizer, example.foil)
+def _behind(model: Model, examples: Sequence[Example], prompts: list[list[int]], texts: list[str]) -> list[tuple[list[int], bool]]:
+    """Each text's tokens behind its prompt's, and whether tokenising both together would change the prompt's own.
+
+    Where it would not, the text's are what follows them there: some tokenizers put a space of their own before a text that stands alone.
+    """
+    alone = _plain(model.tokenizer, texts)
+    if model.encoder:
+        return [(ids, False) for ids in alone]
+    joint = _plain(model.tokenizer, [e.prompt + text for e, text in zip(examples, texts)])
+    found = []
+    for prompt, own, both in zip(prompts, alone, joint):
+        follows = both[: len(prompt)] == prompt and len(both) > len(prompt)
+        found.append((both[len(prompt) :], False) if follows else (own, bool(own)))
+    return found
+
+
+def _part(example: Example, answer: Sequence[int], foil: Sequence[int], where: str) -> tuple[int, int]:
+    """Where answer and foil part: the first token that differs, and the foil's token there."""
     for i, (right, wrong) in enumerate(zip(answer, foil)):
         if right != wrong:
             return i, wrong
