@@ -49,6 +49,7 @@ def prepared(call: str) -> Callable[[], object]:
         list(method.run(model, work, len(work.examples), methods.options(method, {})))
 
     def ablated() -> None:
+        model.look()
         replay = Replay(model, range(len(work.examples)), work.examples)
         with hooks.scoring(model):
             for _ in range(3):

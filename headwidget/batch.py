@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -62,13 +63,20 @@ def nothing_kept(model: Model) -> dict[str, Any]:
         return {}
     if len(model.blocks) != len(model.layers):  # a hybrid model has a cache of its own
         return {"use_cache": False}
+    return {"past_key_values": _forgetful()(), "use_cache": True}
+
+
+@functools.cache
+def _forgetful() -> Any:
     from transformers import DynamicCache
 
     class Forgetful(DynamicCache):  # type: ignore[misc]
+        """Answers each update with what it was given."""
+
         def update(self, key: Tensor, value: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
             return key, value
 
-    return {"past_key_values": Forgetful(), "use_cache": True}
+    return Forgetful
 
 
 def collate(runs: Sequence[int], examples: Sequence[Encoded], model: Model, side: Literal["left", "right"] = "right") -> Batch:
@@ -90,13 +98,14 @@ def collate(runs: Sequence[int], examples: Sequence[Encoded], model: Model, side
         rows["foil"].append([e.foil if i == e.parting and e.foil is not None else t for i, t in enumerate([*e.answer, *[0] * short])])
         rows["parts"].append([int(i == e.parting) for i in range(most)])
     ready = {k: torch.tensor(v).to(model.device) for k, v in rows.items()}
-    if all(len(e.ids) == seq for e in examples) or (side == "right" and not model.encoder):
+    if not model.encoder and (side == "right" or all(len(e.ids) == seq for e in examples)):
         ready["mask"] = None  # type: ignore[assignment]
     return Batch(tuple(runs), **ready)
 
 
 def plan(
     examples: Sequence[Encoded],
+    model: Model,
     batch_size: int | None,
     order: Callable[[Encoded], Any] = lambda e: len(e.ids),
     together: Callable[[Sequence[Encoded], Encoded], bool] = lambda batch, e: True,
@@ -107,7 +116,8 @@ def plan(
         last = [examples[j] for j in batches[-1]] if batches else []
         longest = max([len(e.ids) for e in last] + [len(examples[i].ids)])
         room = batch_size or max(1, min(PROMPTS, TOKENS // longest))
-        if last and len(last) < room and together(last, examples[i]):
+        mixes = bool(last) and model.rope_switch is not None and (len(last[0].ids) > model.rope_switch) != (len(examples[i].ids) > model.rope_switch)
+        if last and len(last) < room and not mixes and together(last, examples[i]):
             batches[-1].append(i)
         else:
             batches.append([i])
@@ -116,7 +126,7 @@ def plan(
 
 def batches(examples: Sequence[Encoded], model: Model, batch_size: int | None) -> Iterator[Batch]:
     """The examples in batches of like length."""
-    for runs in plan(examples, batch_size):
+    for runs in plan(examples, model, batch_size):
         yield collate(runs, [examples[i] for i in runs], model)
 
 

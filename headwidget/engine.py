@@ -17,7 +17,7 @@ from headwidget.batch import batches, correct, forward
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
 from headwidget.tasks import Task, suite
-from headwidget.tasks.encode import EncodedTask, encode
+from headwidget.tasks.encode import Encoded, EncodedTask, encode
 
 if TYPE_CHECKING:
     from headwidget.methods import Chunk, Method
@@ -69,6 +69,7 @@ def prepare(model: Model | Any, tasks: Task | str | Iterable[Task], method: str,
         model = load(model)
     chosen = methods.find(method)
     checked = methods.options(chosen, options)
+    chosen.check(model)
     if batch_size is not None and (not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1):
         raise ValueError(f"batch_size is a number of prompts, 1 or more, or None to choose it; got {batch_size!r}.")
     if type(seed) is not int:
@@ -80,6 +81,8 @@ def prepare(model: Model | Any, tasks: Task | str | Iterable[Task], method: str,
 def _tasks(given: Task | str | Iterable[Task], seed: int) -> Sequence[Task]:
     if isinstance(given, str):
         return suite(given, seed=seed)
+    if not isinstance(given, Iterable) and not isinstance(given, Task):
+        raise TypeError(f"tasks must be hw.Task objects or a suite's name; got a {type(given).__name__}.")
     listed = [given] if isinstance(given, Task) else list(given)
     if not listed:
         raise ValueError("no tasks to score: give a Task, a list of them, or the name of a suite such as 'math-syntax'.")
@@ -109,7 +112,6 @@ class Scoring:
     def chunks(self) -> Iterator[tuple[EncodedTask, Chunk]]:
         """Every chunk of every task, as it lands."""
         for task in self.tasks:
-            torch.manual_seed(self.seed)
             for chunk in self.method.run(self.model, task, self.batch_size, self.options):
                 yield task, chunk
 
@@ -147,7 +149,7 @@ class Scoring:
             wrong = [e.label for e, fine in zip(task.examples, right[0]) if not fine]
             if wrong:
                 self.dropped[task.name] = [{"why": "the answer is not the model's first choice", "count": len(wrong), "prompts": wrong}]
-            self.known_accuracy[task.name] = self._accuracy(task, right)
+            self.known_accuracy[task.name] = _accuracy(task.examples, right)
             kept.append(dataclasses.replace(task, examples=examples))
         self.tasks = kept
 
@@ -197,7 +199,7 @@ class Scoring:
             dropped.append({"why": "scoring was stopped before it", "count": missing})
         known = self.known_accuracy.get(task.name)
         if known is None and task.name in self._right:
-            known = self._accuracy(task, self._right[task.name][:, have])
+            known = _accuracy([task.examples[i] for i in have], self._right[task.name][:, have])
         return {
             "prompts": len(have),
             "dropped": dropped,
@@ -206,13 +208,14 @@ class Scoring:
             **(known or {}),
         }
 
-    @staticmethod
-    def _accuracy(task: EncodedTask, right: np.ndarray) -> dict[str, float]:
-        """Share of prompts answered right; where there are foils, share in which the answer beats its foil."""
-        found = {"accuracy": float(right[0].mean())}
-        if any(e.foil is not None for e in task.examples):
-            found["beats_foil"] = float(right[1].mean())
-        return found
+
+def _accuracy(examples: Sequence[Encoded], right: np.ndarray) -> dict[str, Any]:
+    """How many prompts were asked and which share was answered right; of those with a foil, how many there are and which share beats it."""
+    found: dict[str, Any] = {"asked": len(examples), "accuracy": float(right[0].mean())}
+    foiled = np.array([e.foil is not None for e in examples])
+    if foiled.any():
+        found |= {"foils": int(foiled.sum()), "beats_foil": float(right[1][foiled].mean())}
+    return found
 
 
 class _progress:

@@ -36,6 +36,8 @@ def figure(scores: HeadScores, columns: int = 4) -> Figure:
     means = np.stack([reduce.mean(scores.values(name)) for name in scores.tasks])  # (task, layer, head)
     low, high, step = colour_range(means, scores.signed)
     colours = LinearSegmentedColormap.from_list("heads", [f"#{c}" for c in _DIVERGING.split()]) if scores.signed else "viridis"
+    if columns < 1:
+        raise ValueError(f"a figure has 1 column or more; got {columns}.")
     across = min(columns, len(scores.tasks))
     down = math.ceil(len(scores.tasks) / across)
     layers, heads = scores.shape

@@ -34,6 +34,7 @@ def save(scores: HeadScores, path: str | Path) -> Path:
         "meta": dict(scores.meta),
     }
     text = json.dumps(header, ensure_ascii=False, allow_nan=False)
+    _header(text)  # what could not be read back is not written
     arrays = {f"task{i}": np.ascontiguousarray(scores.values(n)) for i, n in enumerate(scores.tasks)}
     return write_whole(path, lambda temporary: save_file(arrays, temporary, {KEY: text}))
 
@@ -86,9 +87,11 @@ def open(path: str | Path) -> HeadScores:  # noqa: A001  (hw.open is the public 
             runs={t["name"]: t["runs"] for t in header["tasks"]},
             layers=header["layers"],
             signed=header["signed"],
-            categories={t["name"]: t["category"] for t in header["tasks"] if t["category"] is not None},
+            categories={t["name"]: t["category"] for t in header["tasks"] if t.get("category") is not None},
             meta=header["meta"],
         )
+    except RecursionError as error:
+        raise ValueError(f"{str(target)!r} cannot be read as head scores: its header is nested too deeply.") from error
     except (ValueError, SafetensorError, OverflowError) as error:
         raise ValueError(f"{str(target)!r} cannot be read as head scores: {str(error).rstrip('.')}.") from error
 
@@ -96,11 +99,8 @@ def open(path: str | Path) -> HeadScores:  # noqa: A001  (hw.open is the public 
 def _header(text: str) -> dict[str, Any]:
     """The JSON header, every field's type checked."""
     if len(text) > _MOST_HEADER:
-        raise ValueError(f"its header is {len(text)} characters long")
-    try:
-        header = json.loads(text, parse_constant=_no_constant)
-    except RecursionError as error:
-        raise ValueError("its header is nested too deeply") from error
+        raise ValueError(f"its header, which holds every run's label, is {len(text)} characters long; {_MOST_HEADER} is the most")
+    header = json.loads(text, parse_constant=_no_constant)
     if not isinstance(header, dict):
         raise ValueError("its header is not a JSON object")
     if type(header.get("version")) is not int:

@@ -112,11 +112,11 @@ def frozen(model: Model) -> Iterator[None]:
     """Evaluation mode and no gradients to weights inside; every module and parameter is as it was afterwards."""
     training = [m for m in model.module.modules() if m.training]
     wanting = [p for p in model.module.parameters() if p.requires_grad]
-    for m in training:
-        m.training = False
-    for p in wanting:
-        p.requires_grad_(False)
     try:
+        for m in training:
+            m.training = False
+        for p in wanting:
+            p.requires_grad_(False)
         yield
     finally:
         for m in training:

@@ -69,7 +69,7 @@ def register(family: Family) -> None:
     FAMILIES[family.name] = family
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Layer:
     """One layer's attention: its place in the model and its modules."""
 
@@ -85,20 +85,24 @@ class Layer:
     head_dim: int
     inside: bool
     """True when the projection is part of the attention module, so that the module's output is already projected."""
+    plain: bool | None = None
+    """Is the projection just its weight? Found out by :meth:`look`; an adapter, a quantiser or a hook may make it more."""
 
     def w_o(self) -> Tensor:
         """W_O by head, (head, head_dim, width); a view of the live weight."""
-        weight = self._plain_weight()
-        if weight is None:
+        if self.plain is None:
+            self.look()
+        weight = self._weight()
+        if weight is None or not self.plain:
             raise TypeError(
-                f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as plain numbers (quantised, or offloaded to disk?); "
-                "load the model whole and unquantised, or use method='gradient' or 'ablation', which run the layer itself."
+                f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as plain numbers (quantised, adapted, or offloaded to "
+                "disk?); load the model whole, unquantised and merged, or use method='gradient' or 'ablation', which run the layer itself."
             )
         return weight.reshape(self.heads, self.head_dim, -1)
 
     def writes(self, z: Tensor, head: int) -> Tensor:
-        """What one head with output ``z`` (…, head_dim) writes, without the bias, (…, width)."""
-        weight = self._plain_weight()
+        """What one head with output ``z`` (…, head_dim) writes, without the bias, (…, width): by its rows of W_O where they can be read, else by the layer."""
+        weight = self._weight() if self.plain else None
         own = slice(head * self.head_dim, (head + 1) * self.head_dim)
         if weight is not None:
             return z @ weight[own]
@@ -108,10 +112,22 @@ class Layer:
         written: Tensor = self.projection(alone)
         return written - bias
 
-    def _plain_weight(self) -> Tensor | None:
-        """W_O, (heads * head_dim, width), where it is there to be read."""
+    def look(self) -> None:
+        """Find out whether the projection does what its weight says. The host waits for the answer, so this comes before a loop, never in it."""
+        weight = self._weight()
+        self.plain = False
+        if weight is None:
+            return
+        probe = torch.linspace(-1, 1, len(weight), device=weight.device).cos().to(weight.dtype)[None, None]  # (1, 1, heads * head_dim)
+        with torch.no_grad():
+            done, read = self.projection(probe) - self.projection(torch.zeros_like(probe)), probe @ weight
+        size = read.abs().max() + 1e-12
+        self.plain = torch.allclose(done / size, read / size, rtol=0, atol=1e-3 if weight.dtype.itemsize >= 4 else 5e-2)
+
+    def _weight(self) -> Tensor | None:
+        """What looks like W_O, (heads * head_dim, width), where it is there to be read."""
         weight = getattr(self.projection, "weight", None)
-        if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.dim() != 2 or weight.is_meta:
+        if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.dim() != 2 or weight.is_meta or weight.dtype.itemsize < 2:
             return None
         plain = weight if _is_conv1d(self.projection) else weight.T  # nn.Linear keeps (out, in)
         return plain if plain.shape[0] == self.heads * self.head_dim else None
@@ -136,6 +152,12 @@ class Model:
         self.blocks, self.layers = _find_layers(module, self.family, self.n_heads, text)
         self.head_dim: int = self.layers[0].head_dim
         self.context: int | None = _context(text, self.family)
+        self.rope_switch: int | None = _rope_switch(text)
+        """Inputs longer than this are rotated in another way than shorter ones (longrope), so the two never share a batch or a prefix."""
+        if self.encoder and getattr(text, "is_decoder", False):
+            raise ValueError(
+                f"{type(module).__name__} is a {self.family.name} turned into a decoder; headwidget scores it as the encoder it was made for only."
+            )
         unembedding = module.get_output_embeddings()
         if unembedding is None:
             raise ValueError(
@@ -157,8 +179,9 @@ class Model:
     @property
     def device(self) -> torch.device:
         """Where token ids go in."""
-        where: torch.device = next(self.module.get_input_embeddings().parameters()).device
-        return where
+        embedding = self.module.get_input_embeddings()
+        where: torch.device = next(embedding.parameters()).device
+        return where if where.type != "meta" else torch.device(embedding._hf_hook.execution_device)  # offloaded by accelerate
 
     @property
     def dtype(self) -> torch.dtype:
@@ -170,18 +193,31 @@ class Model:
     def final_norm(self) -> nn.Module | None:
         """The norm before the unembedding; None where the residual stream does not reach the logits linearly."""
         text = self.config.get_text_config()
+        if getattr(text, "apply_residual_connection_post_layernorm", False):
+            return None  # a BLOOM whose stream goes through its norms
         if getattr(text, "do_layer_norm_before", True) is False or getattr(text, "word_embed_proj_dim", text.hidden_size) != text.hidden_size:
             return None  # OPT-350m: norms after each layer, and a projection behind them
         return _submodule(self.module, self.family.final_norm) if self.family.final_norm else None
 
     def fingerprint(self) -> str:
-        """A short hash over a sample of every layer's weights: tells a fine-tuned model from its base where names do not."""
+        """A short hash over a sample of every weight of every layer: tells a fine-tuned model from its base where names do not."""
         digest = hashlib.sha256()
-        for layer in self.layers:
-            for parameter in (p for p in layer.projection.parameters() if not p.is_meta):
-                sample = parameter.detach().reshape(-1)[:64]
+        for block in self.blocks:
+            for parameter in (p for p in block.parameters() if not p.is_meta):
+                flat = parameter.detach().reshape(-1)
+                sample = flat[:: max(1, len(flat) // 64)]
                 digest.update(sample.cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()[:16]
+
+    def look(self) -> None:
+        """Find out which layers' W_O can be read as plain numbers, once before a loop."""
+        for layer in self.layers:
+            layer.look()
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens the model has embeddings for."""
+        return int(self.module.get_input_embeddings().weight.shape[0])
 
     def __repr__(self) -> str:
         layers, heads = self.shape
@@ -200,42 +236,43 @@ def load(model: Any = None, tokenizer: Any = None, *, dtype: Any = None, device_
     >>> hw.load().shape
     (30, 9)
     """
-    if isinstance(model, Model):
+    if isinstance(model, Model) and tokenizer is None and dtype is None and device_map is None and not options:
         return model
-    if isinstance(model, nn.Module):
-        if tokenizer is None:
+    if isinstance(model, (nn.Module, Model)):
+        if tokenizer is None and isinstance(model, nn.Module):
             raise ValueError("hw.load(model) needs the model's tokenizer too: hw.load(model, tokenizer).")
         if dtype is not None or device_map is not None or options:
             raise ValueError("dtype, device_map and loading options apply to a model that is loaded by name; this one is already loaded.")
-        return Model(model, tokenizer)
+        return Model(model.module if isinstance(model, Model) else model, tokenizer)
     if model is not None and not isinstance(model, (str, os.PathLike)):
         raise TypeError(f"hw.load takes a name, a folder, or a model and its tokenizer; got a {type(model).__name__}.")
     if model is None:
         from headwidget import embedded
 
-        return _from_pretrained(embedded.folder(), None, tokenizer, dtype, device_map, options, name=embedded.NAME)
-    return _from_pretrained(model, options.pop("revision", None), tokenizer, dtype, device_map, options, name=str(model))
+        return _from_pretrained(embedded.folder(), tokenizer, dtype, device_map, options, name=embedded.NAME)
+    return _from_pretrained(model, tokenizer, dtype, device_map, options, name=str(model))
 
 
-def _from_pretrained(
-    source: str | os.PathLike[str], revision: str | None, tokenizer: Any, dtype: Any, device_map: Any, options: dict[str, Any], *, name: str
-) -> Model:
+_FROM = ("revision", "token", "cache_dir", "local_files_only", "subfolder", "force_download", "proxies", "trust_remote_code")
+"""Options that say where a model comes from: they go to its configuration and its tokenizer too."""
+
+
+def _from_pretrained(source: str | os.PathLike[str], tokenizer: Any, dtype: Any, device_map: Any, options: dict[str, Any], *, name: str) -> Model:
     import transformers
 
     gpu = device_map is None and torch.cuda.is_available()
     if dtype is None:
         dtype = "auto" if gpu or device_map not in (None, "cpu") else torch.float32
-    chosen = {"revision": revision} if revision else {}
-    trust = {"trust_remote_code": True} if options.get("trust_remote_code") else {}
+    origin = {key: options[key] for key in _FROM if key in options}
     try:
-        config = transformers.AutoConfig.from_pretrained(source, **chosen, **trust)
+        config = transformers.AutoConfig.from_pretrained(source, **origin)
         family = FAMILIES.get(config.model_type)
         heads = {"causal": "AutoModelForCausalLM", "masked": "AutoModelForMaskedLM", "image-text": "AutoModelForImageTextToText"}
         auto = getattr(transformers, heads[family.head if family else "causal"])
         with _quietly(transformers):
-            module, info = auto.from_pretrained(source, dtype=dtype, device_map=device_map, output_loading_info=True, **chosen, **options)
+            module, info = auto.from_pretrained(source, dtype=dtype, device_map=device_map, output_loading_info=True, **options)
         if tokenizer is None:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source, **chosen, **trust)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source, **origin)
     except ImportError as error:
         raise ImportError(f"{name!r} could not be loaded: a package is missing ({_first_line(error)}). Install it and load again.") from error
     except OSError as error:
@@ -330,6 +367,13 @@ def _context(text: Any, family: Family) -> int | None:
     if most is not None and family.name == "roberta":
         most -= text.pad_token_id + 1  # its positions start behind the padding id
     return most
+
+
+def _rope_switch(text: Any) -> int | None:
+    rope = getattr(text, "rope_parameters", None)
+    if not isinstance(rope, dict) or rope.get("rope_type") != "longrope":
+        return None
+    return rope.get("original_max_position_embeddings") or getattr(text, "original_max_position_embeddings", None)
 
 
 def _submodule(module: nn.Module, path: str) -> nn.Module | None:

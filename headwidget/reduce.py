@@ -8,6 +8,7 @@ to float32 before they are compared, so that Python and the browser agree on eve
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Literal
 
 import numpy as np
@@ -61,7 +62,7 @@ def reduce(values: Array, how: How = "mean") -> Array:
         return order_statistic(values, 1.0)
     if how == "any":
         return order_statistic(values, 0.0)
-    if isinstance(how, (int, float)) and not isinstance(how, bool):
+    if isinstance(how, numbers.Real) and not isinstance(how, bool):
         return order_statistic(values, float(how))
     raise ValueError(f"reduction {how!r} is not known; use 'mean', 'median', 'always', 'any' or a number from 0 to 1.")
 

@@ -90,12 +90,15 @@ class _Part:
     z: Tensor | None = None  # of the current layer, (batch, seq, heads * dim)
     attended: Any = None  # what its attention gave
     out: Tensor | None = None  # of the current layer
+    real: Callable[..., Any] = field(default=lambda: None)  # the current layer's own attention
 
     def see_z(self, args: Any, kwargs: Any, out: Any) -> None:
         self.z = args[0]
 
-    def see_attended(self, args: Any, kwargs: Any, out: Any) -> None:
-        self.attended = out
+    def attend(self, *args: Any, **kwargs: Any) -> Any:
+        """The layer's attention, noted as it gives it: hooks of the user's come after, here as in every replay."""
+        self.attended = self.real(*args, **kwargs)
+        return self.attended
 
 
 class Replay:
@@ -105,6 +108,7 @@ class Replay:
         self.model = model
         self.batch: Batch = collate(runs, examples, model)
         causal = not model.encoder and len(model.blocks) == len(model.layers)
+        causal = causal and (model.rope_switch is None or max(len(e.ids) for e in examples) <= model.rope_switch)
         prefix = shared_prefix(examples) if share and causal and len(examples) > 1 else 0
         self.prefix = prefix if prefix >= SHORTEST_PREFIX else 0
         """How many leading tokens are run once for all."""
@@ -171,8 +175,13 @@ class Replay:
                 part.hidden = part.out
             for k in range(begin, layer.index):  # layers without attention
                 part.hidden = part.calls[k].again(self.model.blocks[k], part.hidden, past)
-            with hooks.watch(layer.projection, part.see_z), hooks.watch(layer.attention, part.see_attended):
+            part.z, part.real = None, layer.attention.forward
+            with hooks.watch(layer.projection, part.see_z), hooks.stand_in(layer.attention, part.attend):
                 part.out = part.calls[layer.index].again(layer.block, part.hidden, past)
+            if part.z is None:
+                raise RuntimeError(
+                    f"{layer.name} was never called while the model ran, so its heads cannot be reached (does the layer use its weight directly?)."
+                )
         return layer
 
     def without(self, heads: Sequence[int], fill: Tensor | None = None, *, answer_only: bool = False) -> Tensor:
@@ -229,12 +238,16 @@ class Replay:
         return torch.stack(found)
 
     def finish(self) -> Tensor:
-        """How far the walk's own log p(answer) is from the model's, (batch,): zero but for rounding, or the replay cannot be trusted."""
+        """How far the walk's own log p(answer) is :meth:`off` the model's, (batch,): zero but for rounding, or the replay cannot be trusted."""
         past, hidden = self._past(), [part.out for part in self.parts]
         for k in range(self.model.layers[-1].index + 1, len(self.model.blocks)):
             hidden = [p.calls[k].again(self.model.blocks[k], h, past) for p, h in zip(self.parts, hidden) if h is not None]
         assert hidden[-1] is not None
-        return (self._answers([self._at(hidden[-1])])[0] - self.base).abs()
+        return self.off(self._answers([self._at(hidden[-1])])[0], self.base)
+
+    def off(self, one: Tensor, other: Tensor) -> Tensor:
+        """How far two log p(answer) are apart, relative to the untouched model's."""
+        return (one - other).abs() / (1 + self.base.abs())
 
     # ---- pieces ----
 

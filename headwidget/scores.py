@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import copy
+import functools
+import json
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,27 +77,31 @@ class HeadScores:
             found = ", ".join(f"{name!r} {v.shape[1]} x {v.shape[2]}" for name, v in values.items())
             raise ValueError(f"all tasks must have the same layers x heads; got {found}.")
         depth = next(iter(shapes))[0]
-        rows = tuple(int(n) for n in layers) if layers is not None else tuple(range(depth))
-        if len(rows) != depth or len(set(rows)) != depth:
-            raise ValueError(f"layers must give each of the {depth} rows a number of its own; got {list(rows)}.")
+        rows = tuple(operator.index(n) for n in layers) if layers is not None else tuple(range(depth))
+        if len(rows) != depth or len(set(rows)) != depth or min(rows) < 0:
+            raise ValueError(f"layers must give each of the {depth} rows a number of its own, 0 or more; got {list(rows)}.")
         labels = {}
         for name, v in values.items():
             given = (runs or {}).get(name)
             labels[name] = tuple(given) if given is not None else tuple(f"run {i}" for i in range(len(v)))
+            if not all(isinstance(label, str) for label in labels[name]):
+                raise ValueError(f"task {name!r}: run labels must be text; got {next(x for x in labels[name] if not isinstance(x, str))!r}.")
             if len(labels[name]) != len(v):
                 raise ValueError(f"task {name!r} has {len(v)} runs but {len(labels[name])} run labels.")
         for kind, given_names in (("runs", runs or {}), ("categories", categories or {})):
             if unknown := [n for n in given_names if n not in values]:
                 raise ValueError(f"{kind} names tasks that have no scores: {', '.join(map(repr, unknown))}.")
+        for name, category in (categories or {}).items():
+            _label(category, f"the category of task {name!r}")
         negative = any(bool((v < 0).any()) for v in values.values())
         return cls(
             method=_label(method, "the method's name"),
             _values=MappingProxyType(values),
             _runs=MappingProxyType(labels),
             layers=rows,
-            signed=negative if signed is None else signed,
+            signed=negative if signed is None else bool(signed),
             categories=MappingProxyType(dict(categories or {})),
-            meta=MappingProxyType(copy.deepcopy(dict(meta or {}))),
+            meta=MappingProxyType(_json(meta or {})),
         )
 
     # ---- reading ----
@@ -134,8 +140,8 @@ class HeadScores:
 
     def interval(self, level: float = 0.95, *, draws: int = 1000, seed: int = 0) -> Array:
         """(2, task, layer, head): lower and upper end of the bootstrap interval of the mean over runs."""
-        if not 0 < level < 1:
-            raise ValueError(f"level is a fraction between 0 and 1, such as 0.95; got {level!r}.")
+        if not 0 < level < 1 or draws < 1:
+            raise ValueError(f"level is a fraction between 0 and 1, such as 0.95, and draws 1 or more; got {level!r} and {draws!r}.")
         ends = [reduce.interval(v, level=level, draws=draws, seed=seed) for v in self._values.values()]
         return np.stack([np.stack([low for low, _ in ends]), np.stack([high for _, high in ends])])
 
@@ -252,6 +258,12 @@ class HeadScores:
         partly = ", partial" if self.partial else ""
         return f"HeadScores({self.method}, {self.meta.get('model', 'unknown model')}, {layers} layers x {heads} heads, {runs}{partly})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as it is made, through every check."""
+        kept: dict[str, Any] = {"method": self.method, "runs": dict(self._runs), "layers": self.layers, "signed": self.signed}
+        kept |= {"categories": dict(self.categories), "meta": dict(self.meta)}
+        return functools.partial(HeadScores.from_arrays, dict(self._values), **kept), ()
+
     # ---- checks ----
 
     def _known(self, task: str) -> str:
@@ -295,23 +307,47 @@ def _checked(name: str, array: npt.ArrayLike) -> Array:
 
 
 def _repeated(a: HeadScores, b: HeadScores, task: str) -> int:
-    """How many runs stand in both, same label and same numbers."""
-    seen = {(label, v.tobytes()) for label, v in zip(a.runs(task), a.values(task))}
-    return sum((label, v.tobytes()) in seen for label, v in zip(b.runs(task), b.values(task)))
+    """How many runs stand in both: the same label, and the same numbers but for rounding."""
+    seen: dict[str, list[Array]] = {}
+    for label, v in zip(a.runs(task), a.values(task)):
+        seen.setdefault(label, []).append(v)
+    near = 1e-3 * max(float(np.abs(a.values(task)).max()), 1e-12)
+    return sum(any(np.allclose(v, w, rtol=0, atol=near) for w in seen.get(label, ())) for label, v in zip(b.runs(task), b.values(task)))
 
 
 def _merged_tasks(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of each task in either; for a task in both, counts add up and accuracy is weighed by prompts."""
+    """What is known of each task in either; for a task in both, counts add up and a share is weighed by what it was taken over."""
     out = {**b, **a}
     for name in a.keys() & b.keys():
-        mine, theirs = a[name], b[name]
-        out[name] = {**mine, "dropped": [*mine.get("dropped", []), *theirs.get("dropped", [])]}
-        sizes = [mine.get("prompts", 0), theirs.get("prompts", 0)]
-        out[name]["prompts"] = sum(sizes)
-        for key in ("accuracy", "beats_foil"):
-            both = [mine.get(key), theirs.get(key)]
-            if None not in both and sum(sizes):
-                out[name][key] = sum(x * n for x, n in zip(both, sizes)) / sum(sizes)
-            else:
-                out[name].pop(key, None)
+        both = [a[name], b[name]]
+        out[name] = merged = {**b[name], **a[name], "dropped": [drop for one in both for drop in one.get("dropped", [])]}
+        for share, count in (("accuracy", "asked"), ("beats_foil", "foils")):
+            known = [(one[share], one[count]) for one in both if share in one and one.get(count)]
+            if known:
+                merged[share] = sum(x * n for x, n in known) / sum(n for _, n in known)
+        for count in ("prompts", "asked", "foils", "tokenised_differently_with_answer"):
+            if any(count in one for one in both):
+                merged[count] = sum(one.get(count, 0) for one in both)
     return out
+
+
+def _json(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of ``meta`` as JSON keeps it, so that what is shown is what a file will hold; a sentence for what it cannot."""
+    try:
+        plain = json.loads(json.dumps(dict(meta), allow_nan=False, default=_number))
+        json.dumps(plain, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"meta must be plain JSON (text, finite numbers, lists, dicts): {error}.") from error
+    tasks, merged = plain.get("tasks", {}), plain.get("merged", [])
+    if not isinstance(tasks, dict) or not all(isinstance(t, dict) for t in tasks.values()):
+        raise ValueError("meta['tasks'] must be a dict with a dict for each task.")
+    if not isinstance(merged, list) or not all(isinstance(m, dict) for m in merged):
+        raise ValueError("meta['merged'] must be a list of dicts.")
+    return dict(plain)
+
+
+def _number(value: object) -> Any:
+    """numpy's scalars as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not JSON")

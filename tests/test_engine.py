@@ -37,6 +37,8 @@ TASKS = [tiny.task("one"), tiny.task("two")]
         ({"tasks": [tiny.task("a"), tiny.task("a")]}, "two tasks are named 'a'"),
         ({"tasks": [("p", "a")]}, "tasks must be hw.Task objects or a suite's name; got a tuple"),
         ({"tasks": "nope"}, "there is no suite 'nope'"),
+        ({"tasks": 7}, "tasks must be hw.Task objects or a suite's name; got a int"),
+        ({"method": ["x"]}, "there is no method"),
     ],
 )
 def test_bad_input_is_a_sentence_before_any_forward(arguments: dict[str, Any], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +147,8 @@ def test_accuracy_and_only_correct_on_the_real_model() -> None:
     )
     for method in ("gradient", "attribution"):
         known = hw.score(model, task, method, progress=False).meta["tasks"]["capitals"]
-        assert known["accuracy"] == known["beats_foil"] == pytest.approx(2 / 3)
+        assert (known["accuracy"], known["asked"]) == (pytest.approx(2 / 3), 3)
+        assert (known["beats_foil"], known["foils"]) == (0.5, 2)  # of those that have one
     kept = hw.score(model, task, only_correct=True, progress=False)
     assert kept.runs("capitals") == ("The capital of France is Paris", "The capital of Italy is Rome")
     known = kept.meta["tasks"]["capitals"]
@@ -193,10 +196,13 @@ def test_the_progress_bar_names_task_and_method(capfd: pytest.CaptureFixture[str
 def test_the_model_is_as_it_was_after_scoring() -> None:
     module = tiny.build("llama").train()
     model = hw.load(module, tiny.tokenizer())
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
     before = {n: p.clone() for n, p in module.named_parameters()}
     for method in ("ablation", "gradient", "attribution"):
         hw.score(model, TASKS, method, progress=False)
     assert all(torch.equal(p, before[n]) and p.grad is None and p.requires_grad for n, p in module.named_parameters())
+    assert torch.equal(torch.get_rng_state(), state)  # nor is the user's random state touched
     assert all(m.training and not m._forward_hooks and not m._forward_pre_hooks and "forward" not in m.__dict__ for m in module.modules())
 
 

@@ -86,6 +86,7 @@ def test_a_failed_save_leaves_the_old_file_as_it_was(tmp_path: Path, monkeypatch
         (header().replace('"meta": {}', '"meta": {"x": NaN}'), "NaN, which is not JSON"),
         (header().replace('"meta": {}', '"meta": {"x": 1e999}'), "meta"),
         (header().replace('"meta": {}', '"meta": ' + "[" * 200_000), "cannot be read"),
+        (header(meta={"tasks": "zzz"}), "a dict for each task"),
     ],
 )
 def test_a_hostile_header_is_refused(text: str, sentence: str, tmp_path: Path) -> None:

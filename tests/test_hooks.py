@@ -128,6 +128,24 @@ def test_frozen_leaves_modes_and_gradients_as_they_were() -> None:
     assert wants == [p.requires_grad for p in model.module.parameters()]
 
 
+def test_frozen_gives_everything_back_when_it_is_interrupted_on_the_way_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = hw.load(tiny.build("llama"), tiny.tokenizer())
+    model.module.train()
+    real, calls = torch.Tensor.requires_grad_, []
+
+    def interrupted(self: torch.Tensor, wanted: bool = True) -> torch.Tensor:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(self, wanted)
+
+    monkeypatch.setattr(torch.nn.Parameter, "requires_grad_", interrupted)
+    with pytest.raises(KeyboardInterrupt), hooks.frozen(model):
+        pass
+    assert all(m.training for m in model.module.modules())
+    assert all(p.requires_grad for p in model.module.parameters())
+
+
 def test_attention_stays_as_the_user_set_it() -> None:
     for kind in ("sdpa", "eager"):
         module: Any = tiny.build("llama")
@@ -141,6 +159,9 @@ def test_a_projection_that_never_runs_is_an_error() -> None:
     model = hw.load(module, tiny.tokenizer())
     with pytest.raises(RuntimeError, match=r"transformer\.h\.0\.self_attention\.dense was never called"), hooks.read(model, lambda row, z: None):
         logits(model)
+    for method in ("ablation", "gradient"):
+        with pytest.raises(RuntimeError, match=r"transformer\.h\.0\.self_attention\.dense was never called"):
+            hw.score(model, tiny.task(), method, progress=False)
 
 
 def test_gates_of_the_wrong_shape_are_refused() -> None:

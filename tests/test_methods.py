@@ -65,6 +65,8 @@ def test_ablation_with_a_shared_prefix_equals_one_forward_per_head(family: str) 
 def test_ablation_options_equal_their_definition(family: str, where: str, replace: str) -> None:
     model = tiny.model(family)
     task = hw.Task("letters", [("ab: ba, cd: dc, xy:", " yx"), ("ab: ba, cd: dc, pqr:", " r"), ("zz", "top")])
+    if model.encoder:  # equal lengths, and text behind the mask
+        task = hw.Task("letters", [("ab<mask>cdef", "x"), ("gh<mask>ijkl", "y"), ("the <mask> sat", "c")])
     examples = encode(task, model).examples
     alone = [collate([i], [e], model) for i, e in enumerate(examples)]
     z: list[list[torch.Tensor]] = []  # prompt, layer: (seq, head, dim)
@@ -243,6 +245,69 @@ def test_sixteen_bits_give_the_same_picture(method: str, dtype: torch.dtype) -> 
     low, full = values(model, method), values(tiny.model("llama"), method)
     assert low.dtype == np.float32
     assert np.corrcoef(low.ravel(), full.ravel())[0, 1] > 0.98
+
+
+class Adapted(torch.nn.Linear):
+    """A projection that is more than its weight, as an adapter leaves it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + torch.tanh(self.weight).roll(1, 0).matmul(x[..., None])[..., 0]
+
+
+def test_a_projection_that_is_more_than_its_weight_is_run_rather_than_read() -> None:
+    module = tiny.build("llama")
+    for block in module.model.layers:
+        adapted = Adapted(32, 32, bias=False)
+        adapted.load_state_dict(block.self_attn.o_proj.state_dict())
+        block.self_attn.o_proj = adapted
+    model = hw.load(module, tiny.tokenizer())
+    np.testing.assert_allclose(values(model, "ablation"), one_forward_per_head(model, tiny.task()), atol=TOLERANCE)
+    with pytest.raises(TypeError, match="cannot be read as plain numbers"):
+        values(model, "attribution")
+
+
+@pytest.mark.parametrize("where", ["self_attn", "self_attn.o_proj", "mlp"])
+def test_a_users_own_hook_counts_once(where: str) -> None:
+    """A user may have steered the model with hooks of their own: ablation scores the model as it is."""
+    model = hw.load(tiny.build("llama"), tiny.tokenizer())
+    torch.manual_seed(3)
+    steer = torch.randn(32)
+
+    def hook(_m: object, _a: object, out: torch.Tensor | tuple[torch.Tensor, ...]) -> torch.Tensor | tuple[torch.Tensor, ...]:
+        return (out[0] * 1.5 + steer, *out[1:]) if isinstance(out, tuple) else out * 1.5 + steer
+
+    for block in (model.blocks[0], model.blocks[2]):
+        block.get_submodule(where).register_forward_hook(hook)
+    np.testing.assert_allclose(values(model, "ablation"), one_forward_per_head(model, tiny.task()), atol=TOLERANCE)
+
+
+def test_long_and_short_prompts_do_not_mix_where_rotation_depends_on_length() -> None:
+    rope = {"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0] * 4, "long_factor": [4.0] * 4, "original_max_position_embeddings": 18}
+    module = tiny.build("phi3", rope_parameters=rope, max_position_embeddings=64, original_max_position_embeddings=18)
+    model = hw.load(module, tiny.tokenizer())
+    assert model.rope_switch == 18
+    task = hw.Task("letters", [("ab: ba, cd: dc, xyzw:", " yx"), ("ab: ba, cd: dc, pq:", " r"), ("ab: ba, cd: d", "c"), ("ab: ba, cd:", " dc")])
+    expected = one_forward_per_head(model, task)
+    for size in (None, 1, 2, 4):
+        np.testing.assert_allclose(values(model, "ablation", task, batch_size=size), expected, atol=TOLERANCE)
+    np.testing.assert_allclose(values(model, "gradient", task), values(model, "gradient", task, batch_size=1), atol=TOLERANCE)
+
+
+def test_scoring_works_inside_inference_mode() -> None:
+    model = tiny.model("llama")
+    for method in ("ablation", "gradient", "attribution"):
+        with torch.inference_mode():
+            inside = values(model, method)
+        np.testing.assert_allclose(inside, values(model, method), atol=1e-6)
+
+
+def test_a_block_whose_mlp_mixes_positions_is_refused() -> None:
+    model = hw.load(tiny.build("llama"), tiny.tokenizer())
+    mlp = model.blocks[2].mlp
+    real = mlp.forward
+    mlp.forward = lambda x: real(x) + real(x).mean(1, keepdim=True)
+    with pytest.raises(RuntimeError, match="run layer by layer gives log-probabilities up to"):
+        values(model, "ablation")
 
 
 def test_a_replay_that_differs_from_the_model_is_refused() -> None:

@@ -74,7 +74,20 @@ def test_a_model_without_any_attention_is_refused() -> None:
         del models.FAMILIES["none"]
 
 
+def test_a_decoder_made_of_an_encoder_is_refused() -> None:
+    with pytest.raises(ValueError, match="turned into a decoder"):
+        hw.load(transformers.BertLMHeadModel(tiny.build("bert", is_decoder=True).config), tiny.tokenizer())
+
+
+def test_a_tokenizer_of_another_model_is_refused_before_any_forward() -> None:
+    module = tiny.build("llama", vocab_size=40)
+    with pytest.raises(ValueError, match=r"the tokenizer gives token \d+, but .* has 40; is it this model's tokenizer"):
+        hw.score(hw.load(module, tiny.tokenizer()), tiny.task())
+
+
 def test_load_says_what_it_takes() -> None:
+    with pytest.raises(ValueError, match="already loaded"):
+        hw.load(tiny.model("llama"), dtype=torch.float16)
     with pytest.raises(ValueError, match=r"needs the model's tokenizer too: hw.load\(model, tokenizer\)"):
         hw.load(tiny.build("llama"))
     with pytest.raises(TypeError, match="got a int"):
@@ -143,5 +156,5 @@ def test_fingerprints_tell_a_tuned_model_from_its_base() -> None:
     base, tuned = (hw.load(tiny.build("llama"), tiny.tokenizer()) for _ in range(2))
     assert base.fingerprint() == tuned.fingerprint()
     with torch.no_grad():
-        tuned.layers[2].projection.weight[0, 0] += 0.5
+        tuned.blocks[2].mlp.up_proj.weight += 1e-3
     assert base.fingerprint() != tuned.fingerprint()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -18,7 +20,8 @@ A, B = RNG.normal(size=(7, 3, 4)), RNG.normal(size=(2, 3, 4))
 
 
 def made(**more: object) -> hw.HeadScores:
-    return hw.HeadScores.from_arrays({"a": A, "b": B}, method="mine", meta={"model": "m", "tasks": {"a": {"prompts": 7, "accuracy": 1.0}}}, **more)  # type: ignore[arg-type]
+    meta = {"model": "m", "tasks": {"a": {"prompts": 7, "accuracy": 1.0}}}
+    return hw.HeadScores.from_arrays({"a": A, "b": B}, **{"method": "mine", "meta": meta, **more})  # type: ignore[arg-type]
 
 
 def test_labels_and_shapes() -> None:
@@ -44,12 +47,20 @@ def test_scores_are_frozen() -> None:
         s.meta["model"] = "other"  # type: ignore[index]
 
 
+def test_scores_can_be_pickled_and_copied() -> None:
+    s = made(layers=[2, 5, 8], categories={"a": "Math"})
+    for again in (pickle.loads(pickle.dumps(s)), copy.deepcopy(s)):
+        np.testing.assert_array_equal(again.values("a"), s.values("a"))
+        assert (again.layers, dict(again.meta), dict(again.categories)) == (s.layers, dict(s.meta), dict(s.categories))
+
+
 def test_reductions_are_the_definitions() -> None:
     s = made()
     np.testing.assert_allclose(s.reduce("mean")[0], A.mean(0), rtol=1e-5)
     np.testing.assert_allclose(s.reduce("median")[0], np.median(A, 0), rtol=1e-5)
     np.testing.assert_array_equal(s.reduce("always")[0], A.min(0).astype(np.float32))
     np.testing.assert_array_equal(s.reduce("any")[1], B.max(0).astype(np.float32))
+    np.testing.assert_array_equal(s.reduce(np.float32(0.5)), s.reduce(0.5))
     np.testing.assert_array_equal(s.reduce(0.5)[0], np.sort(A.astype(np.float32), 0)[7 - 4])  # reached by 4 of 7
     np.testing.assert_allclose(s.share().sum((1, 2)), 1, rtol=1e-5)
     np.testing.assert_allclose(s.share()[0], np.abs(A.mean(0)) / np.abs(A.mean(0)).sum(), rtol=1e-4)
@@ -93,17 +104,26 @@ def test_select_keeps_only_what_is_asked_for() -> None:
 
 def test_merging_adds_runs_and_refuses_to_count_one_twice() -> None:
     first = hw.HeadScores.from_arrays(
-        {"a": A[:3]}, method="mine", runs={"a": ["p", "q", "r"]}, meta={"model": "m", "tasks": {"a": {"prompts": 3, "accuracy": 1.0, "dropped": []}}}
+        {"a": A[:3]},
+        method="mine",
+        runs={"a": ["p", "q", "r"]},
+        meta={"model": "m", "tasks": {"a": {"prompts": 3, "asked": 5, "accuracy": 0.6, "dropped": []}}},
     )
     second = hw.HeadScores.from_arrays(
-        {"a": A[3:], "b": B}, method="mine", runs={"a": list("stuv")}, meta={"model": "m", "tasks": {"a": {"prompts": 4, "accuracy": 0.5, "dropped": []}}}
+        {"a": A[3:], "b": B},
+        method="mine",
+        runs={"a": list("stuv")},
+        meta={"model": "m", "tasks": {"a": {"prompts": 4, "asked": 4, "accuracy": 1.0, "dropped": []}}},
     )
     both = first + second
     np.testing.assert_array_equal(both.values("a"), A.astype(np.float32))
     assert both.runs("a") == ("p", "q", "r", "s", "t", "u", "v") and both.tasks == ("a", "b")
-    assert both.meta["tasks"]["a"]["accuracy"] == pytest.approx(5 / 7) and both.meta["tasks"]["a"]["prompts"] == 7
+    assert both.meta["tasks"]["a"]["accuracy"] == pytest.approx(7 / 9) and both.meta["tasks"]["a"]["asked"] == 9 and both.meta["tasks"]["a"]["prompts"] == 7
     with pytest.raises(ValueError, match="task 'a': 3 of the runs are in both scores"):
         both + first
+    rounded = hw.HeadScores.from_arrays({"a": A[:3] * (1 + 1e-6)}, method="mine", runs={"a": ["p", "q", "r"]}, meta={"model": "m"})
+    with pytest.raises(ValueError, match="3 of the runs are in both"):
+        first + rounded
     for changed, what in ((dataclasses.replace(first, method="other"), "method"), (dataclasses.replace(first, meta={"model": "n"}), "model")):
         with pytest.raises(ValueError, match=f"same model and method can be merged; {what} is"):
             first + changed
@@ -141,6 +161,12 @@ def test_bad_arrays_are_refused_with_the_place(arrays: dict, sentence: str) -> N
 
 def test_labels_that_do_not_fit_are_refused() -> None:
     for more, sentence in (
+        ({"runs": {"a": [0] * 7}}, "run labels must be text; got 0"),
+        ({"layers": [-1, 0, 1]}, "0 or more"),
+        ({"categories": {"a": 3}}, "the category of task 'a' must be text"),
+        ({"meta": {"x": float("nan")}}, "meta must be plain JSON"),
+        ({"meta": {"tasks": "zzz"}}, "a dict for each task"),
+        ({"meta": {"merged": 5}}, "a list of dicts"),
         ({"runs": {"a": ["x"]}}, "7 runs but 1 run labels"),
         ({"layers": [0, 0, 1]}, "a number of its own"),
         ({"categories": {"z": "c"}}, "no scores: 'z'"),

@@ -52,6 +52,8 @@ class Method:
     """A frozen dataclass: the options' names, defaults and checks."""
     signed: bool
     """Does a score's sign mean something?"""
+    check: Callable[[Model], None] = lambda model: None
+    """Says, before any forward, why a model cannot be scored in this way."""
 
 
 _WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient", "attribution")}
@@ -59,7 +61,7 @@ _WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient"
 
 def find(name: str) -> Method:
     """A method by name."""
-    if name not in _WHERE:
+    if not isinstance(name, str) or name not in _WHERE:
         raise ValueError(f"there is no method {name!r}; the methods are {', '.join(map(repr, _WHERE))}.")
     method: Method = importlib.import_module(_WHERE[name]).METHOD
     return method

@@ -7,18 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from headwidget import hooks
-from headwidget.batch import Batch, batches, plan
+from headwidget.batch import Batch, batches, forward, log_probability, plan
 from headwidget.methods import Chunk, Method, land, one_of
 from headwidget.models import Model
 from headwidget.replay import Replay, belong_together
 from headwidget.tasks.encode import EncodedTask
 
-TRUSTED = 0.05
-"""The replay's log p(answer) may differ from the model's by rounding (bf16 included), not by more."""
+ROUNDING = {4: 1e-3, 2: 5e-2}
+"""How far the replay's log p(answer) may be from the model's own, relative to its size, by bytes a number."""
 
 
 @dataclass(frozen=True)
@@ -40,26 +42,38 @@ def run(model: Model, task: EncodedTask, batch_size: int | None, options: Ablati
     examples = task.examples
     last = options.where == "last"
     fill = means(model, task, batch_size, last) if options.replace == "mean" else None
-    for runs in plan(examples, batch_size, order=lambda e: e.ids, together=belong_together):
+    model.look()
+    for number, runs in enumerate(plan(examples, model, batch_size, order=lambda e: e.ids, together=belong_together)):
         replay = Replay(model, runs, [examples[i] for i in runs])
         for row in range(len(model.layers)):
             with hooks.scoring(model):
                 layer = replay.step()
+                if number == row == 0:
+                    _trust(model, replay.off(_one_head_off(replay), replay.without([0])[0]).cpu().numpy())
                 drops = replay.base - replay.without(range(layer.heads), None if fill is None else fill[row], answer_only=last)  # (head, batch)
                 top = row == len(model.layers) - 1
                 found = torch.cat([drops, replay.finish()[None]]) if top else drops
                 chunk = land(tuple(runs), slice(row, row + 1), found.T[:, None], replay.correct)
             if top:
-                _trust(model, float(chunk.values[..., -1].max()))
+                _trust(model, chunk.values[..., -1])
                 chunk = dataclasses.replace(chunk, values=chunk.values[..., :-1])
             yield chunk
 
 
-def _trust(model: Model, off: float) -> None:
-    if not off <= TRUSTED:
+def _one_head_off(replay: Replay) -> Tensor:
+    """log p(answer) with head 0 of the lowest layer off, by one plain forward: the definition, against which the replay is held."""
+    gates = torch.ones(replay.model.shape, device=replay.model.device)
+    gates[0, 0] = 0
+    with hooks.gate(replay.model, gates):
+        return log_probability(forward(replay.model, replay.batch), replay.batch)
+
+
+def _trust(model: Model, off: npt.NDArray[np.float32]) -> None:
+    """Refuse a replay that is further from the model's own forward than rounding takes it."""
+    if not off.max() <= ROUNDING[min(4, model.dtype.itemsize)]:
         raise RuntimeError(
-            f"{model.name} run layer by layer gives log-probabilities up to {off:.3g} away from its own forward, so its ablation scores would be wrong. "
-            "Use method='gradient', and please report the model."
+            f"{model.name} run layer by layer gives log-probabilities up to {off.max():.1%} away from its own forward, so its ablation scores would be "
+            "wrong. Use method='gradient', and please report the model."
         )
 
 

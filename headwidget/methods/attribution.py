@@ -64,17 +64,28 @@ class FrozenNorm:
         return before - before.mean(-1, keepdim=True) if self.centred else before
 
 
-def run(model: Model, task: EncodedTask, batch_size: int | None, options: Attribution) -> Iterator[Chunk]:
-    """A chunk for every batch."""
+def check(model: Model) -> None:
+    """Attribution needs a straight way from a head to the logits, and weights that can be read."""
     if model.final_norm is None:
         raise ValueError(
             f"attribution follows what a head writes straight to the logits, but {model.name} ({model.family.name}) normalises its residual stream after "
             "every layer, so there is no such straight way; use method='gradient' or 'ablation'."
         )
+    for module in (model.unembedding, model.final_norm):
+        if any(p.is_meta for p in module.parameters()):
+            raise ValueError(f"attribution reads the weights of {type(module).__name__}, which are offloaded; use method='gradient' or 'ablation'.")
+    for layer in model.layers:
+        layer.w_o()
+
+
+def run(model: Model, task: EncodedTask, batch_size: int | None, options: Attribution) -> Iterator[Chunk]:
+    """A chunk for every batch."""
+    assert model.final_norm is not None  # checked
+    model.look()
     norm = FrozenNorm.of(model.final_norm)
     posts = [FrozenNorm.of(layer.post_norm) if layer.post_norm is not None else None for layer in model.layers]
     unembedding: Any = model.unembedding.weight
-    average = unembedding.detach().float().mean(0)  # (width,)
+    average = unembedding.detach().mean(0, dtype=torch.float32)  # (width,)
     for batch in batches(task.examples, model, batch_size):
         with hooks.scoring(model):
             found = _Found(model, batch)
@@ -138,4 +149,4 @@ def _direction(unembedding: Tensor, average: Tensor, batch: Batch) -> Tensor:
     return (column - against) * weight[..., None]
 
 
-METHOD = Method("attribution", run, Attribution, signed=True)
+METHOD = Method("attribution", run, Attribution, signed=True, check=check)

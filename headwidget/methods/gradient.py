@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from headwidget import hooks
-from headwidget.batch import batches, correct, forward, log_probability
+from headwidget.batch import collate, correct, forward, log_probability, plan
 from headwidget.methods import Chunk, Method, land
 from headwidget.models import Model
 from headwidget.tasks.encode import EncodedTask
@@ -28,8 +28,9 @@ class Gradient:
 
 def run(model: Model, task: EncodedTask, batch_size: int | None, options: Gradient) -> Iterator[Chunk]:
     """A chunk for every batch."""
-    for batch in batches(task.examples, model, batch_size):
-        with hooks.frozen(model), torch.enable_grad():
+    for runs in plan(task.examples, model, batch_size):
+        with hooks.frozen(model), torch.inference_mode(False), torch.enable_grad():  # also where the caller is in inference mode
+            batch = collate(runs, [task.examples[i] for i in runs], model)
             gates = torch.ones(len(batch.runs), *model.shape, device=model.device, requires_grad=True)  # (batch, layer, head)
             with hooks.gate(model, gates):
                 logits = forward(model, batch)

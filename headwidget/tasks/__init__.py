@@ -40,6 +40,8 @@ class Task:
     def __init__(self, name: str, examples: Iterable[tuple[str, str] | tuple[str, str, str | None]], category: str | None = None) -> None:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"a task needs a name; got {name!r}.")
+        if category is not None and not isinstance(category, str):
+            raise ValueError(f"task {name!r}: the category must be text; got {category!r}.")
         checked = tuple(_example(name, i, e) for i, e in enumerate(examples))
         if not checked:
             raise ValueError(f"task {name!r} has no examples; give it a list of (prompt, answer) or (prompt, answer, foil).")
@@ -135,14 +137,20 @@ def _file_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     kind = path.suffix.lower()
     if kind == ".csv":
         with path.open(newline="", encoding="utf-8-sig") as file:
-            yield from csv.DictReader(file)
+            try:
+                yield from csv.DictReader(file)
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path.name} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8.") from error
     elif kind == ".jsonl":
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield _json_row(line, f"{path.name}, line {number}")
     elif kind == ".json":
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            rows = json.loads(path.read_text(encoding="utf-8"))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path.name}: not JSON ({error.msg} at line {error.lineno}).") from error
         if not isinstance(rows, list):
             raise ValueError(f"{path.name} must hold a JSON list of objects; it holds a {type(rows).__name__}.")
         yield from _rows(rows)
@@ -162,4 +170,4 @@ def _json_row(line: str, where: str) -> Mapping[str, Any]:
 
 def _blank(value: Any) -> bool:
     """No foil: None, an empty CSV cell, or pandas' NaN."""
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+    return value is None or (isinstance(value, str) and not value) or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType"

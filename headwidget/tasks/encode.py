@@ -44,9 +44,9 @@ class EncodedTask:
 def encode(task: Task, model: Model) -> EncodedTask:
     """A task's examples as token ids; a sentence for whatever cannot be scored."""
     tokenizer = model.tokenizer
-    before, after = _specials(tokenizer)
     examples, differs = [], 0
     prompts = _plain(tokenizer, [e.prompt for e in task.examples])
+    before, after = _specials(tokenizer, task, prompts)
     answers = _behind(model, task.examples, prompts, [e.answer for e in task.examples])
     foils = _behind(model, task.examples, prompts, [e.foil or e.answer for e in task.examples])
     for i, (example, prompt, (answer, differ), (foil_ids, _)) in enumerate(zip(task.examples, prompts, answers, foils)):
@@ -62,6 +62,8 @@ def encode(task: Task, model: Model) -> EncodedTask:
         else:
             text = [*before, *prompt]
             ids, at = [*text, *answer[:-1]], range(len(text) - 1, len(text) + len(answer) - 1)
+        if (largest := max(*ids, *answer, foil or 0)) >= model.vocabulary:
+            raise ValueError(f"{where}: the tokenizer gives token {largest}, but {model.name} has {model.vocabulary}; is it this model's tokenizer?")
         if model.context is not None and len(ids) > model.context:
             raise ValueError(f"{where}: {len(ids)} tokens, but {model.name} reads at most {model.context}; shorten the prompt.")
         examples.append(Encoded(f"{example.prompt}{example.answer}", tuple(ids), tuple(at), tuple(answer), parting, foil))
@@ -74,13 +76,16 @@ def _plain(tokenizer: Any, texts: list[str]) -> list[list[int]]:
     return [list(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]]
 
 
-def _specials(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The special tokens that the tokenizer puts before and after a text."""
-    full, plain = list(tokenizer("a")["input_ids"]), _plain(tokenizer, ["a"])[0]
+def _specials(tokenizer: Any, task: Task, prompts: list[list[int]]) -> tuple[list[int], list[int]]:
+    """The special tokens that the tokenizer puts before and after a text, seen on the first prompt that has tokens of its own."""
+    first = next((i for i, prompt in enumerate(prompts) if prompt), None)
+    if first is None:
+        return [], []  # the caller says which prompt is at fault
+    full, plain = list(tokenizer(task.examples[first].prompt)["input_ids"]), prompts[first]
     for start in range(len(full) - len(plain) + 1):
         if full[start : start + len(plain)] == plain:
             return full[:start], full[start + len(plain) :]
-    return [], []
+    raise ValueError(f"task {task.name!r}, example {first}: the tokenizer tokenises the prompt differently once it adds its special tokens.")
 
 
 def _behind(model: Model, examples: Sequence[Example], prompts: list[list[int]], texts: list[str]) -> list[tuple[list[int], bool]]:
