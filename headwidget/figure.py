@@ -1,4 +1,4 @@
-"""The tasks view as a matplotlib figure: for papers, for servers without a browser. Colours, range and ticks are those of ``js/scales.ts``."""
+"""The tasks view as a matplotlib figure: for papers, for servers without a browser. Colours and range are those of ``js/scales.ts`` (golden)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from headwidget.scores import HeadScores
 
-_DIVERGING = "08306b 1b5fa8 4a90cf 8fbde2 cfe0ee f3f2ef f8dcc0 f3b273 e58431 b95a0f 6b2f04"
+DIVERGING = "08306b 1a5ba3 3f87c8 7bb1dd b9d5ea f3f2ef f8d3ad f2aa66 e07f2c b5580f 6b2f04"
 _STEPS = (1, 2, 3, 6, 12, 24, 48, 96)
 
 
@@ -22,9 +22,9 @@ def colour_range(means: np.ndarray, signed: bool) -> tuple[float, float, float]:
     """(low, high, step): the top is the 99.5th percentile of ``|mean|`` rounded up to a tick; signed scores reach as far on both sides."""
     size = np.sort(np.abs(means).ravel())
     reach = float(size[min(len(size) - 1, math.floor(len(size) * 0.995))])
-    step = _nice((reach or 1.0) / (2 if signed else 4))
-    high = max(1, math.ceil(reach / step - 1e-6)) * step
-    low = -high if signed else math.floor(min(0.0, float(means.min())) / step + 1e-6) * step
+    step = _nice((reach or 1.0) / (3 if signed else 4))
+    high = _clean(max(1, math.ceil(reach / step - 1e-6)) * step)
+    low = -high if signed else _clean(math.floor(min(0.0, float(means.min())) / step + 1e-6) * step)
     return low, high, step
 
 
@@ -35,7 +35,7 @@ def figure(scores: HeadScores, columns: int = 4) -> Figure:
 
     means = np.stack([reduce.mean(scores.values(name)) for name in scores.tasks])  # (task, layer, head)
     low, high, step = colour_range(means, scores.signed)
-    colours = LinearSegmentedColormap.from_list("heads", [f"#{c}" for c in _DIVERGING.split()]) if scores.signed else "viridis"
+    colours = LinearSegmentedColormap.from_list("heads", [f"#{c}" for c in DIVERGING.split()]) if scores.signed else "viridis"
     if columns < 1:
         raise ValueError(f"a figure has 1 column or more; got {columns}.")
     across = min(columns, len(scores.tasks))
@@ -76,7 +76,12 @@ def figure(scores: HeadScores, columns: int = 4) -> Figure:
 def _nice(size: float) -> float:
     """The smallest of 1, 2, 2.5, 5 times a power of ten that is at least ``size``."""
     power = 10.0 ** math.floor(math.log10(size) + 1e-9)
-    return float(f"{next((n for n in (1, 2, 2.5, 5) if n * power >= size * 0.999999), 10) * power:.12g}")
+    return _clean(next((n for n in (1, 2, 2.5, 5) if n * power >= size * 0.999999), 10) * power)
+
+
+def _clean(value: float) -> float:
+    """0.30000000000000004 is 0.3."""
+    return float(f"{value:.12g}")
 
 
 def _tick(count: int) -> int:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwidget import reduce, wire
+from headwidget import figure, reduce, wire
 from headwidget.scores import HeadScores
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = json.loads((GOLDEN / "reduce.json").read_text(encoding="utf-8"))
+SCALES = json.loads((GOLDEN / "scales.json").read_text(encoding="utf-8"))
 WIRE = json.loads((GOLDEN / "wire.json").read_text(encoding="utf-8"))
 
 
@@ -75,3 +76,9 @@ def test_a_buffer_that_does_not_fit_is_refused_with_a_sentence(change: str) -> N
     header = {**header, "version": 2} if change == "version" else header
     with pytest.raises(ValueError, match="reads version 1" if change == "version" else "its header promises"):
         wire.decode(header, buffer)
+
+
+@pytest.mark.parametrize("case", SCALES["ranges"])
+def test_colours_are_the_golden_ones(case: dict[str, Any]) -> None:
+    assert figure.colour_range(np.array([case["values"]], np.float32), case["signed"]) == (case["low"], case["high"], case["step"])
+    assert figure.DIVERGING == SCALES["diverging"]

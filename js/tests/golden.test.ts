@@ -2,9 +2,11 @@
 
 import { describe, expect, it } from "vitest";
 import reduceCases from "../../tests/golden/reduce.json";
+import scales from "../../tests/golden/scales.json";
 import wireCase from "../../tests/golden/wire.json";
 import * as reduce from "../reduce";
-import { decode, type Header, type TaskScores } from "../wire";
+import { colourRange, stops } from "../scales";
+import { decode, type Header, type Scores, type TaskScores } from "../wire";
 
 const bytes = (text: string): Uint8Array => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const list = (map: ArrayLike<number>): number[] => Array.from(map);
@@ -86,5 +88,17 @@ describe("the wire", () => {
     expect(() => decode({ ...header, version: 2 }, buffer)).toThrow("wire version 2; this headwidget reads version 1");
     expect(() => decode(header, buffer.subarray(4))).toThrow(/holds \d+ numbers; its header promises \d+\./);
     expect(() => decode({ ...header, heads: 5 }, buffer)).toThrow("its header promises");
+  });
+});
+
+describe("colours", () => {
+  it.each(scales.ranges)("span what Python's figure spans, case %#", ({ values, signed, low, high, step }) => {
+    const one = { tasks: [{ mean: Float32Array.from(values) }], signed } as unknown as Scores;
+    expect(colourRange(one)).toMatchObject({ low, high, step });
+  });
+
+  it("are those of Python's figure", () => {
+    const text = stops(true, "light").map((rgb) => rgb.map((part) => part.toString(16).padStart(2, "0")).join(""));
+    expect(text.join(" ")).toBe(scales.diverging);
   });
 });

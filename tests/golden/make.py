@@ -126,6 +126,20 @@ def wire_case() -> dict[str, Any]:
     return {"values": values, "header": header, "buffer": base64.b64encode(buffer).decode(), "tasks": tasks}
 
 
+def scales_case() -> dict[str, Any]:
+    """Ranges worked out by hand: the 99.5th percentile of the size, rounded up to a tick of 1, 2, 2.5 or 5 times a power of ten."""
+    one_large = [0.0005] * 199 + [0.0031]  # 200 heads: the percentile is the largest
+    capped = [0.0005] * 198 + [0.0031, 0.9] + [0.0005] * 400  # of 600, 0.9 and 0.0031 lie beyond it
+    ranges = [
+        {"values": one_large, "signed": False, "low": 0, "high": 0.004, "step": 0.001},
+        {"values": capped, "signed": False, "low": 0, "high": 0.0006, "step": 0.0002},
+        {"values": [-0.26, 0.1, 0.0], "signed": True, "low": -0.3, "high": 0.3, "step": 0.1},
+        {"values": [0.0, 0.0], "signed": False, "low": 0, "high": 0.25, "step": 0.25},
+        {"values": [-3.0, 17.0], "signed": False, "low": -5, "high": 20, "step": 5},
+    ]
+    return {"ranges": ranges, "diverging": "08306b 1a5ba3 3f87c8 7bb1dd b9d5ea f3f2ef f8d3ad f2aa66 e07f2c b5580f 6b2f04"}
+
+
 def write(name: str, content: object) -> None:
     (HERE / name).write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
 
@@ -133,3 +147,4 @@ def write(name: str, content: object) -> None:
 if __name__ == "__main__":
     write("reduce.json", [{**case, "expected": expected(case["values"])} for case in cases()])
     write("wire.json", wire_case())
+    write("scales.json", scales_case())
