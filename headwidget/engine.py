@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -83,12 +83,16 @@ def _tasks(given: Task | str | Iterable[Task], seed: int) -> Sequence[Task]:
         return suite(given, seed=seed)
     if not isinstance(given, Iterable) and not isinstance(given, Task):
         raise TypeError(f"tasks must be hw.Task objects or a suite's name; got a {type(given).__name__}.")
+    if isinstance(given, Mapping):
+        raise TypeError("tasks must be hw.Task objects or a suite's name; got a dict. Make one with hw.Task(name, examples) or hw.Task.read.")
     listed = [given] if isinstance(given, Task) else list(given)
     if not listed:
         raise ValueError("no tasks to score: give a Task, a list of them, or the name of a suite such as 'math-syntax'.")
     for task in listed:
         if not isinstance(task, Task):
-            raise TypeError(f"tasks must be hw.Task objects or a suite's name; got a {type(task).__name__}.")
+            raise TypeError(
+                f"tasks must be hw.Task objects or a suite's name; got a {type(task).__name__}. Make one with hw.Task(name, [(prompt, answer), …])."
+            )
     if twice := [name for name, n in Counter(t.name for t in listed).items() if n > 1]:
         raise ValueError(f"two tasks are named {twice[0]!r}; give each a name of its own.")
     return listed

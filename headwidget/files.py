@@ -62,6 +62,8 @@ def open(path: str | Path) -> HeadScores:  # noqa: A001  (hw.open is the public 
     """Read what :meth:`HeadScores.save` wrote. Anything else gives ``ValueError`` with a sentence; no file runs code."""
     from safetensors import SafetensorError, safe_open
 
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"hw.open takes the path of a file that scores.save wrote; got a {type(path).__name__}.")
     target = Path(path)
     if not target.is_file():
         raise FileNotFoundError(f"there is no file {str(target)!r}.")

@@ -66,6 +66,8 @@ def register(family: Family) -> None:
     >>> import headwidget as hw
     >>> hw.register(hw.Family("my_llama", blocks="model.layers"))
     """
+    if not isinstance(family, Family):
+        raise TypeError(f"hw.register takes a family: hw.register(hw.Family('name', blocks='model.layers')); got a {type(family).__name__}.")
     FAMILIES[family.name] = family
 
 
@@ -241,6 +243,8 @@ def load(model: Any = None, tokenizer: Any = None, *, dtype: Any = None, device_
     if isinstance(model, (nn.Module, Model)):
         if tokenizer is None and isinstance(model, nn.Module):
             raise ValueError("hw.load(model) needs the model's tokenizer too: hw.load(model, tokenizer).")
+        if tokenizer is not None and (not callable(tokenizer) or isinstance(tokenizer, nn.Module)):
+            raise TypeError(f"the tokenizer must be one, e.g. AutoTokenizer.from_pretrained(name); got a {type(tokenizer).__name__}.")
         if dtype is not None or device_map is not None or options:
             raise ValueError("dtype, device_map and loading options apply to a model that is loaded by name; this one is already loaded.")
         return Model(model.module if isinstance(model, Model) else model, tokenizer)
@@ -263,6 +267,9 @@ def _from_pretrained(source: str | os.PathLike[str], tokenizer: Any, dtype: Any,
     gpu = device_map is None and torch.cuda.is_available()
     if dtype is None:
         dtype = "auto" if gpu or device_map not in (None, "cpu") else torch.float32
+    looks_local = str(source).startswith((".", "~", os.sep)) or str(source).count("/") > 1
+    if looks_local and not Path(source).is_dir():
+        raise FileNotFoundError(f"there is no folder {str(source)!r}; a name on the hub looks like 'org/name', and hw.load() gives the embedded model.")
     origin = {key: options[key] for key in _FROM if key in options}
     try:
         config = transformers.AutoConfig.from_pretrained(source, **origin)
@@ -275,6 +282,11 @@ def _from_pretrained(source: str | os.PathLike[str], tokenizer: Any, dtype: Any,
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, **origin)
     except ImportError as error:
         raise ImportError(f"{name!r} could not be loaded: a package is missing ({_first_line(error)}). Install it and load again.") from error
+    except TypeError as error:
+        if "unexpected keyword" not in str(error):
+            raise
+        known = "dtype, device_map, revision, token and what from_pretrained takes"
+        raise TypeError(f"{name!r} could not be loaded: {_first_line(error)}. hw.load takes {known}.") from error
     except OSError as error:
         where = "the folder" if Path(source).is_dir() else "the hub"
         raise OSError(

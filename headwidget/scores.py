@@ -69,6 +69,8 @@ class HeadScores:
         >>> HeadScores.from_arrays({"a": np.zeros((5, 2, 4)), "b": np.zeros((2, 4))}, method="mine").runs("b")
         ('run 0',)
         """
+        if not isinstance(arrays, Mapping):
+            raise TypeError(f"from_arrays takes a dict, {{'task': array of (run, layer, head)}}; got a {type(arrays).__name__}.")
         values = {_label(name, "a task's name"): _checked(name, array) for name, array in arrays.items()}
         if not values:
             raise ValueError("no scores: from_arrays needs at least one task, as {'task': array of (run, layer, head)}.")
@@ -136,6 +138,8 @@ class HeadScores:
 
     def on(self, threshold: float, agreement: float = 1.0) -> Mask:
         """(task, layer, head): does the head reach ``threshold`` in at least the fraction ``agreement`` of its runs?"""
+        if isinstance(threshold, str) or not np.isfinite(threshold):
+            raise ValueError(f"threshold is a finite number; got {threshold!r}.")
         return np.stack([reduce.on(v, threshold, agreement) for v in self._values.values()])
 
     def interval(self, level: float = 0.95, *, draws: int = 1000, seed: int = 0) -> Array:
@@ -151,6 +155,8 @@ class HeadScores:
 
     def top(self, task: str, k: int = 10) -> list[tuple[int, int]]:
         """The ``k`` heads with the largest mean for a task, as (layer, head), largest first."""
+        if not isinstance(k, (int, np.integer)) or k < 1:
+            raise ValueError(f"k is a number of heads, 1 or more; got {k!r}.")
         return [(self.layers[row], head) for row, head in reduce.top(reduce.mean(self.values(task)), k)]
 
     def elbow(self, task: str) -> float:
@@ -253,7 +259,7 @@ class HeadScores:
         return files.save(self, path)
 
     def __repr__(self) -> str:
-        runs = ", ".join(f"{name}: {len(v)} runs" for name, v in self._values.items())
+        runs = ", ".join(f"{name}: {len(v)} run{'s' * (len(v) != 1)}" for name, v in self._values.items())
         layers, heads = self.shape
         partly = ", partial" if self.partial else ""
         return f"HeadScores({self.method}, {self.meta.get('model', 'unknown model')}, {layers} layers x {heads} heads, {runs}{partly})"

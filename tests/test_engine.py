@@ -39,6 +39,8 @@ TASKS = [tiny.task("one"), tiny.task("two")]
         ({"tasks": "nope"}, "there is no suite 'nope'"),
         ({"tasks": 7}, "tasks must be hw.Task objects or a suite's name; got a int"),
         ({"method": ["x"]}, "there is no method"),
+        ({"tasks": {"prompt": "a"}}, "got a dict. Make one with hw.Task"),
+        ({"tasks": "capitals.csv"}, "For a file, use hw.Task.read"),
     ],
 )
 def test_bad_input_is_a_sentence_before_any_forward(arguments: dict[str, Any], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:

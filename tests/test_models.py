@@ -92,15 +92,26 @@ def test_load_says_what_it_takes() -> None:
         hw.load(tiny.build("llama"))
     with pytest.raises(TypeError, match="got a int"):
         hw.load(3)
+    with pytest.raises(TypeError, match="the tokenizer must be one.*got a str"):
+        hw.load(tiny.build("llama"), "gpt2")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'devicemap'.*hw.load takes dtype, device_map"):
+        hw.load(devicemap="auto")
+    with pytest.raises(TypeError, match="hw.register takes a family"):
+        hw.register("llama")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="already loaded"):
         hw.load(tiny.build("llama"), tiny.tokenizer(), dtype=torch.float16)
 
 
-@pytest.mark.parametrize("name", ["no/such-model-on-any-hub", "no/such/folder/at/all"])
-def test_an_unreachable_model_gives_one_sentence(name: str) -> None:
+def test_an_unreachable_model_gives_one_sentence() -> None:
     with pytest.raises(OSError, match=r"could not be loaded from the hub.*hw.load\(\) for the embedded model") as caught:
-        hw.load(name)
+        hw.load("no/such-model-on-any-hub")
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["./nomodel", "no/such/folder/at/all", Path("/nowhere")])
+def test_a_folder_that_is_not_there_is_said_at_once(name: str | Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        hw.load(name)
 
 
 def test_a_folder_is_loaded_with_the_dtype_asked_for(tmp_path: Path) -> None:

@@ -81,4 +81,4 @@ def test_a_buffer_that_does_not_fit_is_refused_with_a_sentence(change: str) -> N
 @pytest.mark.parametrize("case", SCALES["ranges"])
 def test_colours_are_the_golden_ones(case: dict[str, Any]) -> None:
     assert figure.colour_range(np.array([case["values"]], np.float32), case["signed"]) == (case["low"], case["high"], case["step"])
-    assert figure.DIVERGING == SCALES["diverging"]
+    assert SCALES["diverging"] == figure.DIVERGING

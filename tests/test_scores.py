@@ -176,6 +176,15 @@ def test_labels_that_do_not_fit_are_refused() -> None:
     for q in (-0.1, 1.1, float("nan")):
         with pytest.raises(ValueError, match="from 0 .any. to 1 .always."):
             made().reduce(q)
+    for call, sentence in (
+        (lambda: made().on("high"), "threshold is a finite number"),
+        (lambda: made().top("a", "5"), "k is a number of heads"),
+        (lambda: made().top("a", -2), "1 or more"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            call()
+    with pytest.raises(TypeError, match="from_arrays takes a dict"):
+        hw.HeadScores.from_arrays(np.zeros((2, 3)), method="mine")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="reduction 'max' is not known"):
         made().reduce("max")  # type: ignore[arg-type]
 

@@ -45,6 +45,8 @@ def test_columns_may_have_other_names() -> None:
         (lambda: hw.Task("t", [("a", "b", "")]), "example 0: the foil is empty"),
         (lambda: hw.Task("t", [("a", "b", "b")]), "the foil 'b' is the answer itself"),
         (lambda: hw.Task("t", [("a", 3)]), "the answer must be text; got 3"),
+        (lambda: hw.Task("t", "The capital"), "got the text 'The capital'"),
+        (lambda: hw.Task("t", [("a", "b")]).sample("8"), "1 example or more; got '8'"),
         (lambda: hw.Task("t", ["ab"]), r"an example is \(prompt, answer\) or \(prompt, answer, foil\); got 'ab'"),
         (lambda: hw.Task("t", ROWS), r"for dicts, use hw.Task.read\(rows, 't'\)"),
         (lambda: hw.Task.read(ROWS), "needs a name"),

@@ -42,6 +42,8 @@ class Task:
             raise ValueError(f"a task needs a name; got {name!r}.")
         if category is not None and not isinstance(category, str):
             raise ValueError(f"task {name!r}: the category must be text; got {category!r}.")
+        if isinstance(examples, str):
+            raise ValueError(f"task {name!r}: examples is a list of (prompt, answer) or (prompt, answer, foil); got the text {examples!r}.")
         checked = tuple(_example(name, i, e) for i, e in enumerate(examples))
         if not checked:
             raise ValueError(f"task {name!r} has no examples; give it a list of (prompt, answer) or (prompt, answer, foil).")
@@ -52,8 +54,11 @@ class Task:
     def __len__(self) -> int:
         return len(self.examples)
 
+    def __iter__(self) -> Iterator[Example]:
+        return iter(self.examples)
+
     def __repr__(self) -> str:
-        return f"Task({self.name!r}, {len(self)} examples{f', category {self.category!r}' if self.category else ''})"
+        return f"Task({self.name!r}, {len(self)} example{'s' * (len(self) != 1)}{f', category {self.category!r}' if self.category else ''})"
 
     def sample(self, count: int, *, seed: int = 0) -> Task:
         """The same task with ``count`` of its examples, drawn with a seed; all of them when there are fewer.
@@ -61,8 +66,8 @@ class Task:
         >>> len(Task("sums", [(f"{n} + 1 =", f" {n + 1}") for n in range(9)]).sample(4))
         4
         """
-        if count < 1:
-            raise ValueError(f"task {self.name!r}: a sample has 1 example or more; got {count}.")
+        if not isinstance(count, int) or count < 1:
+            raise ValueError(f"task {self.name!r}: a sample has 1 example or more; got {count!r}.")
         drawn = random.Random(seed).sample(range(len(self)), min(count, len(self)))
         return Task(self.name, [self.examples[i] for i in sorted(drawn)], self.category)
 
