@@ -104,12 +104,12 @@ class _Part:
 class Replay:
     """Walks a batch layer by layer (:meth:`step`), and at each layer says what the answers would be :meth:`without` a head."""
 
-    def __init__(self, model: Model, runs: Sequence[int], examples: Sequence[Encoded], *, share: bool = True) -> None:
+    def __init__(self, model: Model, runs: Sequence[int], examples: Sequence[Encoded]) -> None:
         self.model = model
         self.batch: Batch = collate(runs, examples, model)
         causal = not model.encoder and len(model.blocks) == len(model.layers)
         causal = causal and (model.rope_switch is None or max(len(e.ids) for e in examples) <= model.rope_switch)
-        prefix = shared_prefix(examples) if share and causal and len(examples) > 1 else 0
+        prefix = shared_prefix(examples) if causal and len(examples) > 1 else 0
         self.prefix = prefix if prefix >= SHORTEST_PREFIX else 0
         """How many leading tokens are run once for all."""
         self.copies = max(1, min(model.n_heads, PREFIX_TOKENS // self.prefix)) if self.prefix else 1
