@@ -77,10 +77,14 @@ def on(values: Array, threshold: float, agreement: float = 1.0) -> Mask:
     return reaches(order_statistic(values, agreement), threshold)
 
 
+def whole(scores: Array) -> float:
+    """The sum of ``|score|`` over a map, added up in the order the browser adds."""
+    return float(np.cumsum(np.abs(scores.astype(np.float64)))[-1])
+
+
 def share(scores: Array) -> Array:
     """A map as shares of its whole: ``|score| / sum |score|`` (all zero when the map is)."""
-    size = np.abs(scores.astype(np.float64))
-    total = size.sum()
+    size, total = np.abs(scores.astype(np.float64)), whole(scores)
     return (size / total if total > 0 else size).astype(np.float32)
 
 
