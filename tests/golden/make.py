@@ -125,6 +125,7 @@ def wire_case() -> dict[str, Any]:
         run[0][1] = f32(min(run[0][1], 0.25))  # most runs at the maximum: they stay there
         run[0][2] = f32((1 + i) * 1e-45)  # the smallest numbers there are
         run[0][3] = f32((i - 20) * 1.5e37)  # a range of 6e38, beyond float32
+        run[1][1] = f32(1e-30 if i else -1e38)  # a maximum that least + range, in double, does not meet
         run[1][0] = f32(1 + (i % 3) * 2**-23)  # neighbours in float32
     values = {"<b>syntax</b>": made(7, 3, 3, 4, -1.0, 1.0), "math 🧮": by_name["six runs, layers with gaps"]["values"], "long": tied}
     known = {"long": {"accuracy": 0.95, "beats_foil": 0.999, "dropped": [{"why": "too long", "count": 3}]}}
