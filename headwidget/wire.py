@@ -1,8 +1,17 @@
-"""Scores as they cross to the browser: one JSON header and one flat buffer of little-endian float32.
+"""Scores as they cross to the browser: one JSON header and one flat buffer of bytes.
 
-Twin of ``js/wire.ts``; ``tests/golden/wire.json`` holds the two together. The buffer has, for every task in order,
-the maps ``mean``, ``low`` and ``high`` (95% bootstrap interval of the mean), then one map for each kept order statistic,
-smallest first. A map is layer-major: layers x heads. Its size does not grow with the number of prompts (``reduce.MOST_RANKS``).
+Twin of ``js/wire.ts``; ``tests/golden/wire.json`` holds the two together. The buffer has two parts, and a map in it is
+layer-major, layers x heads:
+
+- Exact numbers, float32. For every task in order the maps ``mean``, ``low`` and ``high`` (95% bootstrap interval of the
+  mean), then its order statistics, smallest first: all of them where the header says 32 bits, else the minimum and the
+  maximum alone.
+- Steps, uint16, for the tasks of 16 bits: for each order statistic in between, a map of how many steps it lies above the
+  one before it. A step is 1/65535 of the head's own range; :func:`_value` says what a number of steps stands for. Steps
+  are rounded down: the browser may understate agreement, never overstate it.
+
+Both parts are written in byte planes (the lowest byte of every number, then the next byte of every number, and so on),
+which deflate packs better in an exported page. The size does not grow with the number of prompts (``reduce.MOST_RANKS``).
 """
 
 from __future__ import annotations
@@ -10,55 +19,117 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from headwidget import reduce
+from headwidget import provenance, reduce
 
 if TYPE_CHECKING:
+    from headwidget.reduce import Array
     from headwidget.scores import HeadScores
 
-VERSION = 1
+VERSION = 2
 MAPS = ("mean", "low", "high")
 """The maps of every task that stand before its order statistics."""
+STEPS = 65535
+"""How many steps the range of a head has: 0 is its minimum, this its maximum."""
+
+Steps = npt.NDArray[np.uint16]
 
 
 def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
     """The header (JSON) and the buffer for the browser."""
     tasks: list[dict[str, Any]] = []
-    parts: list[np.ndarray] = []
+    exact: list[Array] = []  # each (map, layer, head)
+    rises: list[Steps] = []  # each (rank, layer, head)
     for name in scores.tasks:
         values = scores.values(name)
         low, high = reduce.interval(values)
         kept = reduce.ranks(len(values))
         ordered = np.sort(values, axis=0)[kept]  # (rank, layer, head)
-        parts += [reduce.mean(values)[None], low[None], high[None], ordered]
-        tasks.append({"name": name, "category": scores.categories.get(name), "runs": len(values), "ranks": kept})
+        packed = len(kept) < len(values)
+        exact += [np.stack([reduce.mean(values), low, high]), ordered[[0, -1]] if packed else ordered]
+        if packed:
+            rises.append(np.diff(_steps(ordered), axis=0, prepend=np.uint16(0)))
+        tasks.append(
+            {
+                "name": name,
+                "category": scores.categories.get(name),
+                "note": provenance.note(scores, name),
+                "runs": len(values),
+                "ranks": kept,
+                "bits": 16 if packed else 32,
+            }
+        )
     header = {
         "version": VERSION,
         "method": scores.method,
         "signed": scores.signed,
         "model": str(scores.meta.get("model", "")),
-        "partial": bool(scores.meta.get("partial", False)),
+        "partial": scores.partial,
+        "about": provenance.about(scores),
+        "axes": provenance.axes(scores),
         "layers": list(scores.layers),
         "heads": scores.shape[1],
         "tasks": tasks,
     }
-    flat = np.concatenate([p.reshape(-1) for p in parts]) if parts else np.empty(0)
-    return header, flat.astype("<f4").tobytes()
+    return header, _planes(exact, "<f4") + _planes(rises, "<u2")
 
 
 def decode(header: dict[str, Any], buffer: bytes) -> list[dict[str, Any]]:
     """What the browser reads back, task by task: the maps by name, and ``order`` as (rank, layer, head)."""
     if header["version"] != VERSION:
         raise ValueError(f"this buffer is wire version {header['version']}; this headwidget reads version {VERSION}.")
-    layers, heads = len(header["layers"]), header["heads"]
-    promised = sum(len(MAPS) + len(task["ranks"]) for task in header["tasks"]) * layers * heads
-    if len(buffer) != 4 * promised:
-        raise ValueError(f"the buffer holds {len(buffer) / 4:g} numbers; its header promises {promised}.")
-    flat = np.frombuffer(buffer, dtype="<f4")
-    at, out = 0, []
     for task in header["tasks"]:
-        count = len(MAPS) + len(task["ranks"])
-        maps = flat[at : at + count * layers * heads].reshape(count, layers, heads)
-        at += count * layers * heads
-        out.append({**task, **dict(zip(MAPS, maps)), "order": maps[len(MAPS) :]})
+        if task["bits"] != 32 and (task["bits"] != 16 or len(task["ranks"]) < 3):
+            have = f"{len(task['ranks'])} order statistics of {task['bits']} bits"
+            raise ValueError(f"task {task['name']!r} has {have}; this headwidget reads 32 bits, or 16 where there are 3 or more.")
+    shape = (len(header["layers"]), header["heads"])
+    exact = [len(MAPS) + (2 if task["bits"] == 16 else len(task["ranks"])) for task in header["tasks"]]  # maps of each task
+    between = [len(task["ranks"]) - 2 if task["bits"] == 16 else 0 for task in header["tasks"]]
+    cells = shape[0] * shape[1]
+    numbers = 4 * sum(exact) * cells  # bytes
+    promised = numbers + 2 * sum(between) * cells
+    if len(buffer) != promised:
+        raise ValueError(f"the buffer holds {len(buffer)} bytes; its header promises {promised}.")
+    maps = _numbers(buffer[:numbers], "<f4").reshape(-1, *shape)
+    rises = _numbers(buffer[numbers:], "<u2").reshape(-1, *shape)
+    out = []
+    for task, count, packed in zip(header["tasks"], exact, between):
+        mine, maps = maps[:count], maps[count:]
+        order = mine[len(MAPS) :]
+        if packed:
+            steps, rises = rises[:packed].cumsum(axis=0, dtype=np.uint16), rises[packed:]
+            order = np.concatenate([order[:1], _value(steps, order[0], order[-1]), order[-1:]])
+        out.append({**task, **dict(zip(MAPS, mine)), "order": order})
     return out
+
+
+def _value(steps: Steps, least: Array, most: Array) -> Array:
+    """The scores that stand ``steps`` above the minimum, (rank, layer, head): at the last step the maximum itself.
+
+    Worked out in float64 and rounded once, in this order, as in ``js/wire.ts``: the two agree in every bit.
+    """
+    step = (most.astype(np.float64) - least) / STEPS
+    return np.where(steps == STEPS, most, (least + steps * step).astype(np.float32))
+
+
+def _steps(ordered: Array) -> Steps:
+    """How many steps above the minimum each order statistic between first and last lies, rounded down: (rank, layer, head)."""
+    least, most, inner = ordered[0], ordered[-1], ordered[1:-1]
+    span = most.astype(np.float64) - least
+    part = (inner.astype(np.float64) - least) / np.where(span == 0, 1, span)
+    steps: Steps = np.floor(part * STEPS).astype(np.uint16)
+    steps -= _value(steps, least, most) > inner  # where rounding overshot; a step is far larger than any rounding
+    return steps
+
+
+def _planes(parts: list[Any], kind: str) -> bytes:
+    """The numbers of all parts, byte plane after byte plane."""
+    flat = np.concatenate([np.empty(0, kind), *(part.reshape(-1).astype(kind) for part in parts)])
+    return flat.view(np.uint8).reshape(len(flat), -1).T.tobytes() if len(flat) else b""
+
+
+def _numbers(planes: bytes, kind: str) -> npt.NDArray[Any]:
+    """The numbers that were written as byte planes."""
+    size = np.dtype(kind).itemsize
+    return np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(size, -1).T).view(kind).reshape(-1)

@@ -1,15 +1,21 @@
-// Scores as they come from Python: one JSON header and one flat buffer of little-endian float32. Twin of headwidget/wire.py.
+// Scores as they come from Python: one JSON header and one flat buffer of bytes. Twin of headwidget/wire.py, which says how they lie.
 
-export const VERSION = 1;
+export const VERSION = 2;
 /** The maps of every task that stand before its order statistics. */
 const MAPS = 3;
+/** How many steps the range of a head has: 0 is its minimum, this its maximum. */
+const STEPS = 65535;
 
 export interface TaskHeader {
   readonly name: string;
   readonly category: string | null;
+  /** How well the model did the task and how many prompts were left out, where that is known. */
+  readonly note: string | null;
   readonly runs: number;
   /** Which order statistics of the sorted runs are kept, smallest first. */
   readonly ranks: readonly number[];
+  /** 32: all of them are exact. 16: those between minimum and maximum are steps of the head's range, rounded down. */
+  readonly bits: number;
 }
 
 export interface Header {
@@ -18,6 +24,10 @@ export interface Header {
   readonly signed: boolean;
   readonly model: string;
   readonly partial: boolean;
+  /** Where the scores come from: a label and a text each. */
+  readonly about: readonly (readonly [string, string])[];
+  /** What rows and columns are called. */
+  readonly axes: readonly [string, string];
   /** The model's own number of each row. */
   readonly layers: readonly number[];
   readonly heads: number;
@@ -46,30 +56,94 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
     throw new Error(`this buffer is wire version ${header.version}; this headwidget reads version ${VERSION}.`);
   }
   const cells = header.layers.length * header.heads;
-  const promised = header.tasks.reduce((sum, task) => sum + (MAPS + task.ranks.length) * cells, 0);
-  if (buffer.byteLength !== promised * 4) {
-    throw new Error(`the buffer holds ${buffer.byteLength / 4} numbers; its header promises ${promised}.`);
+  let exact = 0; // maps of float32
+  let between = 0; // maps of uint16
+  for (const { name, bits, ranks } of header.tasks) {
+    if (bits !== 32 && (bits !== 16 || ranks.length < 3)) {
+      const have = `${ranks.length} order statistics of ${bits} bits`;
+      throw new Error(`task '${name}' has ${have}; this headwidget reads 32 bits, or 16 where there are 3 or more.`);
+    }
+    exact += MAPS + (bits === 16 ? 2 : ranks.length);
+    between += bits === 16 ? ranks.length - 2 : 0;
   }
-  const flat = floats(buffer);
-  let at = 0;
-  const next = (): ScoreMap => {
-    at += cells;
-    return flat.subarray(at - cells, at);
-  };
-  const tasks = header.tasks.map((task) => ({
-    ...task,
-    mean: next(),
-    low: next(),
-    high: next(),
-    order: task.ranks.map(next),
-  }));
-  return { ...header, tasks };
-}
-
-/** A copy, because the view that Jupyter hands over may start at any byte of a longer message. */
-function floats(buffer: ArrayBufferView | ArrayBuffer): Float32Array {
+  const promised = (4 * exact + 2 * between) * cells;
+  if (buffer.byteLength !== promised) {
+    throw new Error(`the buffer holds ${buffer.byteLength} bytes; its header promises ${promised}.`);
+  }
+  // The view that Jupyter hands over may start at any byte of a longer message.
   const bytes = ArrayBuffer.isView(buffer)
     ? new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength)
     : new Uint8Array(buffer);
-  return new Float32Array(bytes.slice().buffer); // every platform that runs a browser is little-endian
+  const numbers = floats(bytes.subarray(0, 4 * exact * cells));
+  const planes = bytes.slice(4 * exact * cells); // a copy: they may be read long after the message
+  const lower = planes.subarray(0, between * cells);
+  const upper = planes.subarray(between * cells);
+  let at = 0;
+  let rise = 0;
+  const next = (): ScoreMap => {
+    at += cells;
+    return numbers.subarray(at - cells, at);
+  };
+  const tasks = header.tasks.map((task): TaskScores => {
+    const maps = { mean: next(), low: next(), high: next() };
+    if (task.bits === 32) return { ...task, ...maps, order: task.ranks.map(next) };
+    const [least, most] = [next(), next()];
+    const mine = [rise, rise + (task.ranks.length - 2) * cells] as const;
+    rise = mine[1];
+    const order = once(() => [least, ...climbed(lower.subarray(...mine), upper.subarray(...mine), least, most), most]);
+    return {
+      ...task,
+      ...maps,
+      get order() {
+        return order(); // most of the work, and a first paint of means needs none of it
+      },
+    };
+  });
+  return { ...header, tasks };
+}
+
+/** What `make` makes, made when it is first asked for. */
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+/**
+ * The order statistics between minimum and maximum, from how many steps each lies above the one before it: `lower` and
+ * `upper` are the two bytes of those. Worked out in double and rounded once, in this order, as in Python: the two agree
+ * in every bit.
+ */
+function climbed(lower: Uint8Array, upper: Uint8Array, least: ScoreMap, most: ScoreMap): ScoreMap[] {
+  const cells = least.length;
+  const step = new Float64Array(cells);
+  for (let cell = 0; cell < cells; cell++) step[cell] = (most[cell]! - least[cell]!) / STEPS;
+  const steps = new Uint16Array(cells); // of the rank reached so far
+  // One map at a time: a function called often is compiled sooner than one long loop (measured).
+  const climb = (map: ScoreMap, low: Uint8Array, high: Uint8Array): void => {
+    for (let cell = 0; cell < cells; cell++) {
+      const above = (steps[cell]! + low[cell]! + (high[cell]! << 8)) & STEPS;
+      steps[cell] = above;
+      map[cell] = above === STEPS ? most[cell]! : least[cell]! + above * step[cell]!;
+    }
+  };
+  const maps: ScoreMap[] = [];
+  for (let start = 0; start < lower.length; start += cells) {
+    const map = new Float32Array(cells);
+    climb(map, lower.subarray(start, start + cells), upper.subarray(start, start + cells));
+    maps.push(map);
+  }
+  return maps;
+}
+
+/** Four planes of bytes, the lowest first, as float32. */
+function floats(planes: Uint8Array): Float32Array {
+  const n = planes.length / 4;
+  const bits = new Uint32Array(n);
+  for (let i = 0; i < n; i++) {
+    bits[i] = planes[i]! | (planes[n + i]! << 8) | (planes[2 * n + i]! << 16) | (planes[3 * n + i]! << 24);
+  }
+  return new Float32Array(bits.buffer);
 }

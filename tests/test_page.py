@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import headwidget as hw
-from headwidget import page, widget
+from headwidget import page, provenance, widget
 
 HOSTILE = "</script><script>alert(1)</script> & <!-- <b>"
 
@@ -42,15 +43,39 @@ def test_a_page_holds_the_scores_and_the_state(explorer: hw.Explorer, tmp_path: 
     found = re.search(r'<script type="application/json" id="headwidget-state">(.*?)</script>', text, re.DOTALL)
     assert found
     state = json.loads(found[1])
-    assert base64.b64decode(state["buffer"]) == explorer._buffer
+    assert zlib.decompress(base64.b64decode(state["buffer"])) == explorer._buffer
     assert (state["threshold"], state["selected"], state["tasks"]) == (0.5, [[1, 2]], [HOSTILE, "b"])
     assert state["_header"] == explorer._header
 
 
+def test_a_page_has_the_state_its_explorer_gives() -> None:
+    class Richer(hw.Explorer):
+        def page_state(self) -> dict[str, object]:
+            return {"threshold": self.threshold, "agreement": 0.25}
+
+    text = page.render(Richer(hw.HeadScores.from_arrays({"a": [[1.0]]}, method="mine"), threshold=0.5))
+    state = json.loads(text.split('id="headwidget-state">')[1].split("</script>")[0])
+    assert state.keys() == {"_header", "buffer", "threshold", "agreement"}
+    assert (state["threshold"], state["agreement"]) == (0.5, 0.25)
+
+
 def test_a_page_says_where_its_scores_come_from(explorer: hw.Explorer) -> None:
-    text = page.provenance(explorer.scores)
+    text = provenance.line(explorer.scores)
     for part in ("model tiny", "method mine", f"{HOSTILE}: 7 runs", "b: 1 run ", "seed 3", f"headwidget {hw.__version__}"):
         assert part in text
+
+
+def test_a_page_says_so_when_its_scores_are_partial() -> None:
+    scores = hw.HeadScores.from_arrays({"a": [[1.0]]}, method="mine", meta={"partial": True})
+    assert " · stopped before every prompt was done · " in page.render(hw.explore(scores))
+
+
+def test_eight_tasks_of_a_model_with_1024_heads_and_64_runs_stay_below_a_megabyte() -> None:
+    rng = np.random.default_rng(0)  # noise: what packs worst
+    scores = hw.HeadScores.from_arrays({f"task {i}": rng.normal(size=(64, 32, 32)) for i in range(8)}, method="mine", meta={"model": "tiny"})
+    explorer = hw.explore(scores)
+    assert len(page.render(explorer).encode()) < 1_000_000
+    assert len(page._packed(explorer._buffer)) < 720_000  # the scores alone, so that the front end has room to grow
 
 
 def test_no_name_can_end_a_script_and_nothing_is_fetched(explorer: hw.Explorer) -> None:
@@ -59,7 +84,7 @@ def test_no_name_can_end_a_script_and_nothing_is_fetched(explorer: hw.Explorer) 
     assert [tag for tag, _ in elements].count("script") == 2
     assert not [attrs for _, attrs in elements if {"src", "href"} & attrs.keys()]
     policy = next(attrs["content"] for tag, attrs in elements if attrs.get("http-equiv") == "Content-Security-Policy")
-    assert policy is not None and policy.startswith("default-src 'none'")
+    assert policy == "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
 def test_code_that_could_end_its_script_is_defused(explorer: hw.Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

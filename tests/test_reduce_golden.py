@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import headwidget
 from headwidget import figure, reduce, wire
 from headwidget.scores import HeadScores
 
@@ -58,23 +59,27 @@ def test_thresholds_count_the_golden_heads(case: dict[str, Any]) -> None:
 
 
 def test_the_wire_carries_the_golden_scores() -> None:
-    scores = HeadScores.from_arrays(WIRE["values"], method="mine", layers=[3, 7, 11], categories={"long": "memory"}, meta={"model": "tiny"})
-    header, buffer = wire.encode(scores)
+    header, buffer = wire.encode(HeadScores.from_arrays(WIRE["values"], **WIRE["given"]))
     golden = base64.b64decode(WIRE["buffer"])
-    assert header == WIRE["header"]
+    assert header["about"][-1] == ["drawn by", f"headwidget {headwidget.__version__}"]
+    assert {**header, "about": header["about"][:-1]} == {**WIRE["header"], "about": WIRE["header"]["about"][:-1]}
     assert json.loads(json.dumps(header)) == header
-    np.testing.assert_allclose(np.frombuffer(buffer, "<f4"), np.frombuffer(golden, "<f4"), atol=1e-6)
-    for task, expected in zip(wire.decode(header, golden), WIRE["tasks"]):
+    for task, same, expected in zip(wire.decode(header, golden), wire.decode(header, buffer), WIRE["tasks"]):
         assert task["mean"].ravel().tolist() == expected["mean"]
         assert [m.ravel().tolist() for m in task["order"]] == expected["order"]
+        assert same["order"].tobytes() == task["order"].tobytes()
+        for ends in ("low", "high"):  # drawn with a matrix product, whose last digit is the machine's own
+            np.testing.assert_allclose(same[ends], task[ends], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("change", ["short", "long", "ragged", "version"])
+@pytest.mark.parametrize("change", ["short", "long", "ragged", "version", "bits"])
 def test_a_buffer_that_does_not_fit_is_refused_with_a_sentence(change: str) -> None:
     header, buffer = WIRE["header"], base64.b64decode(WIRE["buffer"])
     buffer = {"short": buffer[:-4], "long": buffer + bytes(4), "ragged": buffer[:-1]}.get(change, buffer)
-    header = {**header, "version": 2} if change == "version" else header
-    with pytest.raises(ValueError, match="reads version 1" if change == "version" else "its header promises"):
+    header = {**header, "version": 1} if change == "version" else header
+    header = {**header, "tasks": [{**task, "bits": 12} for task in header["tasks"]]} if change == "bits" else header
+    sentence = {"version": "is wire version 1; this headwidget reads version 2", "bits": "'<b>syntax</b>' has 3 order statistics of 12 bits"}
+    with pytest.raises(ValueError, match=sentence.get(change, r"holds \d+ bytes; its header promises \d+\.")):
         wire.decode(header, buffer)
 
 

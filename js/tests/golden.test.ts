@@ -18,7 +18,8 @@ function task(values: number[][][], mean: number[]): TaskScores {
   const ranks = reduce.ranks(runs.length);
   const order = ranks.map((rank) => Float32Array.from(cells, (cell) => cell[rank]!));
   const map = Float32Array.from(mean);
-  return { name: "", category: null, runs: runs.length, ranks, mean: map, low: map, high: map, order };
+  const header = { name: "", category: null, note: null, runs: runs.length, ranks, bits: 32 };
+  return { ...header, mean: map, low: map, high: map, order };
 }
 
 describe.each(reduceCases)("$name", ({ values, expected }) => {
@@ -65,11 +66,12 @@ describe.each(reduceCases)("$name", ({ values, expected }) => {
 
 describe("the wire", () => {
   const buffer = bytes(wireCase.buffer);
-  const header: Header = wireCase.header;
+  const header = wireCase.header as unknown as Header; // JSON has no pairs, only lists
 
-  it("brings every task's maps", () => {
+  it("brings every task's maps, in every bit", () => {
     const scores = decode(header, buffer);
     expect(scores.tasks.map((t) => t.name)).toEqual(["<b>syntax</b>", "math 🧮", "long"]);
+    expect(scores.tasks.map((t) => t.bits)).toEqual([32, 32, 16]);
     scores.tasks.forEach((one, i) => {
       expect(list(one.mean)).toEqual(wireCase.tasks[i]!.mean);
       expect(one.order.map(list)).toEqual(wireCase.tasks[i]!.order);
@@ -77,17 +79,59 @@ describe("the wire", () => {
     });
   });
 
+  it("understates scores between minimum and maximum by less than a step and never overstates them", () => {
+    const long = decode(header, buffer).tasks[2]!;
+    const runs = wireCase.values.long.map((run) => run.flat());
+    for (let cell = 0; cell < long.mean.length; cell++) {
+      const sorted = runs.map((run) => run[cell]!).sort((a, b) => a - b);
+      const [least, most] = [sorted[0]!, sorted.at(-1)!];
+      const got = long.order.map((map) => map[cell]!);
+      long.ranks.forEach((rank, i) => {
+        expect(got[i]).toBeLessThanOrEqual(sorted[rank]!);
+        expect(got[i]).toBeGreaterThanOrEqual(Math.fround(sorted[rank]! - (most - least) / 65535));
+      });
+      expect([got[0], got.at(-1)]).toEqual([least, most]);
+      expect(got).toEqual([...got].sort((a, b) => a - b));
+    }
+  });
+
+  it("says what rows and columns are called, where the scores come from, and what is known of a task", () => {
+    const scores = decode(header, buffer);
+    expect(scores.axes).toEqual(["Block", "Head"]);
+    expect(scores.about.slice(0, 2)).toEqual([
+      ["model", "tiny"],
+      ["method", "mine"],
+    ]);
+    expect(scores.tasks.map((t) => t.note)).toEqual([null, null, "95% right, beats its foil 99%, 3 prompts dropped"]);
+  });
+
   it.each([0, 1, 8])("reads a view that starts %i bytes into a longer message", (offset) => {
     const message = new Uint8Array(buffer.length + offset + 7).fill(255);
     message.set(buffer, offset);
     const scores = decode(header, new DataView(message.buffer, offset, buffer.length));
     expect(list(scores.tasks[2]!.mean)).toEqual(wireCase.tasks[2]!.mean);
+    expect(scores.tasks[2]!.order.map(list)).toEqual(wireCase.tasks[2]!.order);
+  });
+
+  it("keeps scores of its own, whatever becomes of the message", () => {
+    const message = buffer.slice();
+    const scores = decode(header, message);
+    message.fill(255);
+    scores.tasks.forEach((one, i) => {
+      expect(list(one.mean)).toEqual(wireCase.tasks[i]!.mean);
+      expect(one.order.map(list)).toEqual(wireCase.tasks[i]!.order);
+      expect(one.order).toBe(one.order); // unpacked once
+    });
   });
 
   it("refuses what does not fit, with a sentence", () => {
-    expect(() => decode({ ...header, version: 2 }, buffer)).toThrow("wire version 2; this headwidget reads version 1");
-    expect(() => decode(header, buffer.subarray(4))).toThrow(/holds \d+ numbers; its header promises \d+\./);
+    expect(() => decode({ ...header, version: 1 }, buffer)).toThrow("wire version 1; this headwidget reads version 2");
+    expect(() => decode(header, buffer.subarray(4))).toThrow(/holds \d+ bytes; its header promises \d+\./);
     expect(() => decode({ ...header, heads: 5 }, buffer)).toThrow("its header promises");
+    const tasks = header.tasks.map((task) => ({ ...task, bits: 12 }));
+    expect(() => decode({ ...header, tasks }, buffer)).toThrow(
+      "has 3 order statistics of 12 bits; this headwidget reads",
+    );
   });
 });
 

@@ -11,6 +11,7 @@ import json
 import math
 import random
 import struct
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -106,24 +107,37 @@ def knee(size: list[float]) -> float:
     return size[below.index(max(below))]
 
 
+def packed(column: list[float], ranks: list[int]) -> list[float]:
+    """What the wire keeps of one head's sorted runs, in exact fractions: between least and most whole 65535ths of the range, rounded down."""
+    least, most = Fraction(column[0]), Fraction(column[-1])
+    inner = [math.floor((Fraction(column[rank]) - least) / (most - least) * 65535) if most > least else 65535 for rank in ranks[1:-1]]
+    return [column[0], *(f32(float(least + steps * (most - least) / 65535)) for steps in inner), column[-1]]
+
+
 def wire_case() -> dict[str, Any]:
     from headwidget import wire
     from headwidget.scores import HeadScores
 
     by_name = {case["name"]: case for case in cases()}
-    values = {
-        "<b>syntax</b>": made(7, 3, 3, 4, -1.0, 1.0),
-        "math 🧮": by_name["six runs, layers with gaps"]["values"],
-        "long": made(8, 40, 3, 4, 0, 1),
-    }
-    scores = HeadScores.from_arrays(values, method="mine", layers=[3, 7, 11], categories={"long": "memory"}, meta={"model": "tiny"})
-    header, buffer = wire.encode(scores)
+    tied = made(8, 40, 3, 4, 0, 1)
+    for i, run in enumerate(tied):
+        run[0][0] = f32(0.7)  # all runs alike
+        run[0][1] = f32(min(run[0][1], 0.25))  # most runs at the maximum: they stay there
+        run[0][2] = f32((1 + i) * 1e-45)  # the smallest numbers there are
+        run[0][3] = f32((i - 20) * 1.5e37)  # a range of 6e38, beyond float32
+        run[1][1] = f32(1e-30 if i else -1e38)  # a maximum that least + range, in double, does not meet
+        run[1][0] = f32(1 + (i % 3) * 2**-23)  # neighbours in float32
+    values = {"<b>syntax</b>": made(7, 3, 3, 4, -1.0, 1.0), "math 🧮": by_name["six runs, layers with gaps"]["values"], "long": tied}
+    known = {"long": {"accuracy": 0.95, "beats_foil": 0.999, "dropped": [{"why": "too long", "count": 3}]}}
+    given = {"method": "mine", "layers": [3, 7, 11], "categories": {"long": "memory"}, "meta": {"model": "tiny", "axes": ["Block", "Head"], "tasks": known}}
+    header, buffer = wire.encode(HeadScores.from_arrays(values, **given))
     tasks = []
     for runs in values.values():
         full = expected(runs)
         columns = [sorted(r[y][x] for r in runs) for y in range(3) for x in range(4)]
-        tasks.append({"mean": full["mean"], "order": [[c[rank] for c in columns] for rank in full["ranks"]]})
-    return {"values": values, "header": header, "buffer": base64.b64encode(buffer).decode(), "tasks": tasks}
+        heads = [packed(c, full["ranks"]) if len(runs) > 33 else c for c in columns]
+        tasks.append({"mean": full["mean"], "order": [list(one) for one in zip(*heads)]})
+    return {"values": values, "given": given, "header": header, "buffer": base64.b64encode(buffer).decode(), "tasks": tasks}
 
 
 def scales_case() -> dict[str, Any]:

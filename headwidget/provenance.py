@@ -1,0 +1,106 @@
+"""Where scores come from, as short texts that people read: beside the heatmaps, and at the foot of an exported page."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import headwidget
+
+if TYPE_CHECKING:
+    from headwidget.scores import HeadScores
+
+_KEYS = ("revision", "weights", "dtype", "device", "seed", "options", "versions")
+_LONGEST = 240
+
+
+def about(scores: HeadScores) -> list[list[str]]:
+    """Pairs of a label and a text, only of what is known.
+
+    >>> from headwidget import HeadScores
+    >>> about(HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta={"model": "tiny", "options": {"replace": "mean"}}))[:3]
+    [['model', 'tiny'], ['method', 'mine'], ['options', 'replace mean']]
+    """
+    sources = scores.meta.get("merged") or [scores.meta]  # merged scores name each device, seed and version once
+    known = [("model", _known([scores.meta], "model")), ("method", _short(scores.method))]
+    known += [(key, _known(sources, key)) for key in _KEYS]
+    if scores.partial:
+        known.append(("partial", "stopped before every prompt was done"))
+    known.append(("drawn by", f"headwidget {headwidget.__version__}"))
+    return [[label, text] for label, text in known if text]
+
+
+def note(scores: HeadScores, task: str) -> str | None:
+    """How well the model did a task, and how many of its prompts were left out; None when nothing is known.
+
+    >>> from headwidget import HeadScores
+    >>> meta = {"tasks": {"copy": {"accuracy": 0.95, "beats_foil": 0.999, "dropped": [{"why": "…", "count": 3}]}}}
+    >>> note(HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta=meta), "copy")
+    '95% right, beats its foil 99%, 3 prompts dropped'
+    """
+    known = scores.meta.get("tasks", {}).get(task, {})
+    parts = []
+    if (right := _percent(known.get("accuracy"))) is not None:
+        parts.append(f"{right} right")
+    if (beats := _percent(known.get("beats_foil"))) is not None:
+        parts.append(f"beats its foil {beats}")
+    dropped = known.get("dropped")
+    counts = [drop.get("count") for drop in dropped if isinstance(drop, Mapping)] if isinstance(dropped, list) else []
+    if gone := sum(count for count in counts if type(count) is int):
+        parts.append(f"{gone} prompt{'s' * (gone != 1)} dropped")
+    return ", ".join(parts) or None
+
+
+def axes(scores: HeadScores) -> list[str]:
+    """What rows and columns are called: "Layer" and "Head", or the two texts of ``meta["axes"]``."""
+    given = scores.meta.get("axes")
+    if isinstance(given, list) and len(given) == 2 and all(isinstance(text, str) and text.strip() for text in given):
+        return list(given)
+    return ["Layer", "Head"]
+
+
+def line(scores: HeadScores) -> str:
+    """All of it in one line, with the runs of each task.
+
+    >>> from headwidget import HeadScores
+    >>> line(HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta={"model": "tiny", "seed": 0})).split(" · ")[:3]
+    ['model tiny', 'method mine', 'copy: 1 run']
+    """
+    pairs = [text if label == "partial" else f"{label} {text}" for label, text in about(scores)]
+    at = 1 + next(i for i, part in enumerate(pairs) if part.startswith("method "))
+    runs = ((name, len(scores.runs(name))) for name in scores.tasks)
+    return " · ".join([*pairs[:at], ", ".join(f"{name}: {n} run{'s' * (n != 1)}" for name, n in runs), *pairs[at:]])
+
+
+def _known(sources: list[Mapping[str, Any]], key: str) -> str:
+    """What the sources say under a key, each text once."""
+    texts = (_text(source.get(key)) for source in sources)
+    return _short("; ".join(dict.fromkeys(text for text in texts if text)))
+
+
+def _text(value: object) -> str:
+    """A value of JSON as people write it; nothing for what is not known.
+
+    >>> _text({"replace": "mean", "where": None}), _text(0), _text(None), _text([1, "a"])
+    ('replace mean, where none', '0', '', '1, a')
+    """
+    if value is None or isinstance(value, str):
+        return (value or "").strip()
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_text(part) or 'none'}" for key, part in value.items())
+    if isinstance(value, list):
+        return ", ".join(_text(part) or "none" for part in value)
+    return json.dumps(value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _percent(share: Any) -> str | None:
+    """A share as whole percents, rounded down: 100% means all of them."""
+    if type(share) not in (int, float) or not 0 <= share <= 1:
+        return None
+    return f"{math.floor(share * 100 + 1e-9)}%"
