@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import numbers
-import operator
+import difflib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ import anywidget
 import traitlets
 from traitlets import TraitError
 
-from headwidget import wire
+from headwidget import settings, wire
 from headwidget.scores import HeadScores
 
 STATIC = Path(__file__).parent / "static"
-VIEWS = ("tasks",)
 
 
 def asset(name: str) -> str:
@@ -28,11 +26,15 @@ def asset(name: str) -> str:
         raise FileNotFoundError(why) from error
 
 
+def _trait(default: Any, text: str) -> Any:
+    return traitlets.Any(default, allow_none=True, help=text).tag(sync=True)
+
+
 class Explorer(anywidget.AnyWidget):
-    """Linked layer x head heatmaps, one a task, with a threshold and a selection shared with Python.
+    """Linked layer x head heatmaps in three views, with a threshold, an agreement and a selection shared with Python.
 
     Made by :func:`headwidget.explore`. Every trait below can be set, observed and linked; the front end follows, and
-    what is done there comes back here.
+    what is done there comes back here. A value that makes no sense is refused with a sentence and changes nothing.
 
     >>> import headwidget as hw
     >>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9], [0.2, 0.3]]}, method="mine")
@@ -42,46 +44,99 @@ class Explorer(anywidget.AnyWidget):
     ([[0, 1]], 0.25, ['copy'])
     """
 
-    selected: traitlets.List[Any] = traitlets.List(help="The selected heads.").tag(sync=True)
-    """The selected heads, a list of [layer, head] by the model's own layer numbers. Click, shift-click and Escape change it."""
+    selected = _trait([], "The selected heads.")
+    """The selected heads, a list of [layer, head] by the model's own layer numbers."""
 
-    threshold = traitlets.Any(None, allow_none=True, help="Heads below it are dimmed; None dims none.").tag(sync=True)
-    """Heads whose mean lies below this number are dimmed; ``None`` dims none.
+    view = _trait("tasks", "Which view is shown.")
+    """Which view is shown: ``"tasks"`` (one map a task), ``"agreement"`` (Always, Any and between) or ``"categories"``."""
 
-    Signed scores are compared by size, ``|mean|``: strong heads of either sign stay bright."""
-
-    tasks: traitlets.List[Any] = traitlets.List(help="The tasks that are shown, in order.").tag(sync=True)
+    tasks = _trait([], "The tasks that are shown, in order.")
     """The names of the tasks that are shown, in order; at first all of them."""
 
-    view = traitlets.Any("tasks", help="Which view is shown.").tag(sync=True)
-    """Which view is shown: ``"tasks"``, one heatmap of means a task."""
+    task = _trait(None, "One task alone, large.")
+    """The name of one task that is shown alone and large, or None for all of ``tasks``."""
+
+    threshold = _trait(None, "Heads that do not reach it are dimmed; None dims none.")
+    """Heads that do not reach it are dimmed; ``None`` dims none. What the number means is up to ``rule``."""
+
+    rule = _trait("value", "What the threshold's number means.")
+    """``"value"`` (a score), ``"top"`` (so many of each task's strongest heads), ``"percent"`` (so many percent of them) or
+    ``"elbow"`` (times the elbow of each task's sorted scores; 1 is the published cut-off). A new rule sets the
+    threshold it starts with: none, 10, 5 and 1."""
+
+    agreement = _trait(1.0, "The fraction of runs that must reach the threshold, in the agreement view.")
+    """The fraction of its runs in which a head must reach the threshold in the agreement view: 0 is any run, 1 is always."""
+
+    sign = _trait("either", "What the threshold counts when scores are signed.")
+    """What the threshold counts when scores are signed: heads that matter ``"either"`` way (by size), ``"helps"`` or ``"hurts"``."""
+
+    reduction = _trait("mean", "How runs become one number.")
+    """How the runs of a head become one number: ``"mean"`` or ``"median"``."""
+
+    normalize = _trait(None, "Show shares of a task's whole.")
+    """``"share"`` shows ``|score|`` over its sum, a task's heads adding up to 1; ``None`` shows the score itself."""
+
+    colormap = _trait(None, "The colour map.")
+    """``"viridis"``, ``"cividis"``, ``"magma"``, ``"turbo"``, ``"blue-orange"``, or None: viridis, blue to orange for signed scores,
+    turbo for agreement."""
+
+    cap = _trait(None, "Where colours end.")
+    """Where colours end: a score, a percentile such as ``"99%"``, or None (the 99.5th percentile rounded up to a tick)."""
+
+    orientation = _trait(None, "The axis that has the layers.")
+    """The axis that has the layers, ``"y"`` or ``"x"``; None is y, and x in the categories view, as in the published figures."""
+
+    columns = _trait(None, "How many maps stand side by side.")
+    """How many maps stand side by side where there is room; None chooses by width."""
+
+    isolated = _trait(None, "The class of the categories' legend that stands out.")
+    """The entry of the categories' legend that stands out, such as ``"2 categories"``; None shows all alike."""
+
+    hover = traitlets.Any(None, allow_none=True, help="The head that is pointed at.").tag(sync=True, echo_update=False)
+    """The head that is pointed at, [layer, head] or None. The front end tells Python of it only while it is observed by name."""
+
+    _hover_heard = traitlets.Bool(False).tag(sync=True)
+    """Is somebody here observing ``hover``?"""
 
     _header = traitlets.Dict().tag(sync=True)
     """What the buffer holds (:mod:`headwidget.wire`)."""
 
     _buffer = traitlets.Bytes().tag(sync=True)
-    """The scores, as little-endian float32 (:mod:`headwidget.wire`)."""
+    """The scores, as bytes (:mod:`headwidget.wire`)."""
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, scores: HeadScores, **traits: Any) -> None:
-        known = ("selected", "threshold", "tasks", "view", "layout")
-        if unknown := [name for name in traits if name not in known]:
+    scores: HeadScores
+    """The scores that are shown."""
+    preview: str | None
+    """The picture that stands in for the widget where none can run (GitHub, nbviewer): ``"png"``, ``"svg"``, or None for none."""
+
+    def __init__(self, scores: HeadScores, *, preview: str | None = "png", **traits: Any) -> None:
+        known = ("selected", *settings.NAMES)
+        if unknown := [name for name in traits if name not in (*known, "layout")]:
             raise TypeError(f"an explorer has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}.")
         if not isinstance(scores, HeadScores):
             raise TypeError(f"explore takes HeadScores or the path of a saved file; got {type(scores).__name__}.")
-        self.scores = scores
-        """The scores that are shown."""
+        if preview not in ("png", "svg", None):
+            raise ValueError(f"preview {preview!r} is not known; use 'png', 'svg' or None.")
+        self.scores, self.preview = scores, preview
+        self._told: set[str] = set()
         header, buffer = wire.encode(scores)
-        start = {"tasks": list(scores.tasks), **traits}
+        start: dict[str, Any] = {"tasks": list(scores.tasks), **traits}
+        if "rule" in start:
+            start.setdefault("threshold", settings.START.get(start["rule"]))
+            self._told = {"threshold"}  # what was asked for stays, whatever the rule starts with
         assets = {"_esm": asset("widget.js"), "_css": asset("widget.css")}
         super().__init__(_header=header, _buffer=buffer, **assets, **start)
+        self._told = set()
+
+    # ---- out ----
 
     def to_html(self, path: str | Path, *, title: str | None = None) -> Path:
         """Write what is shown to a page that needs nothing else: no kernel, no network, no other file. Gives the path back.
 
-        The page opens from disk with its slider, hover and selection working, in the state the explorer is in now.
+        The page opens from disk with everything working in the browser, in the state the explorer is in now.
 
         >>> import tempfile, headwidget as hw
         >>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9]]}, method="mine")
@@ -93,47 +148,99 @@ class Explorer(anywidget.AnyWidget):
 
         return page.write(self, path, title=title)
 
+    def to_png(self, path: str | Path, *, dpi: float = 160) -> Path:
+        """Write the current view as a picture, drawn by matplotlib (:meth:`HeadScores.figure`). Gives the path back."""
+        from headwidget import figure
+        from headwidget.files import write_whole
+
+        content = figure.png(self.scores, self._now(), dpi=dpi)
+        return write_whole(path, lambda temporary: temporary.write_bytes(content))
+
+    def to_svg(self, path: str | Path) -> Path:
+        """Write the current view as a drawing for print, made by matplotlib (:meth:`HeadScores.figure`). Gives the path back."""
+        from headwidget import figure
+        from headwidget.files import write_whole
+
+        content = figure.svg(self.scores, self._now())
+        return write_whole(path, lambda temporary: temporary.write_bytes(content))
+
+    def _now(self) -> settings.Settings:
+        """What is shown now, as figures take it."""
+        return settings.settings(self.scores, **{name: getattr(self, name) for name in settings.NAMES})
+
+    def page_state(self) -> dict[str, Any]:
+        """What a page must know to show the same: every setting and the selection."""
+        return {name: getattr(self, name) for name in (*settings.NAMES, "selected")}
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The widget, and a picture of the current view for where no widget can run."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if self.preview is None or not bundle:
+            return bundle
+        from headwidget import figure
+
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        if self.preview == "png":
+            data["image/png"] = figure.png(self.scores, self._now(), dpi=110)
+        else:
+            data["image/svg+xml"] = figure.svg(self.scores, self._now()).decode()
+        return data, metadata
+
+    # ---- traits ----
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """What the front end says (ipywidgets calls this)."""
+        self._told = set(sync_data)
+        try:
+            super().set_state(sync_data)
+        finally:
+            self._told = set()
+
+    def observe(self, handler: Callable[..., Any], names: Any = traitlets.All, type: Any = "change") -> None:  # noqa: A002
+        super().observe(handler, names, type)
+        self._hear_hover()
+
+    def unobserve(self, handler: Callable[..., Any], names: Any = traitlets.All, type: Any = "change") -> None:  # noqa: A002
+        super().unobserve(handler, names, type)
+        self._hear_hover()
+
+    def _hear_hover(self) -> None:
+        self._hover_heard = any(self._trait_notifiers.get("hover", {}).values())
+
+    @traitlets.observe("rule")
+    def _new_rule(self, change: Any) -> None:
+        if "threshold" not in self._told:
+            self.threshold = settings.START[change["new"]]
+
+    @traitlets.validate(*settings.NAMES)
+    def _valid_setting(self, proposal: Any) -> Any:
+        try:
+            return settings.check(self.scores, proposal["trait"].name, proposal["value"])
+        except ValueError as error:
+            raise TraitError(str(error)) from None
+
     @traitlets.validate("selected")
     def _valid_selected(self, proposal: Any) -> list[list[int]]:
-        layers, heads = set(self.scores.layers), self.scores.shape[1]
-        out: list[list[int]] = []
-        for item in proposal["value"]:
-            try:
-                layer, head = (operator.index(n) for n in item)
-            except (TypeError, ValueError):
-                raise TraitError(f"selected is a list of [layer, head], two whole numbers each; got {item!r}.") from None
-            if layer not in layers or not 0 <= head < heads:
-                rows = self.scores.layers
-                have = f"{len(rows)} layers ({rows[0]} to {rows[-1]}) of {heads} heads"
-                raise TraitError(f"there is no head [{layer}, {head}] in these scores: they have {have}.")
-            if [layer, head] not in out:
-                out.append([layer, head])
-        return out
+        try:
+            return settings.selected(self.scores, proposal["value"])
+        except ValueError as error:
+            raise TraitError(str(error)) from None
 
-    @traitlets.validate("threshold")
-    def _valid_threshold(self, proposal: Any) -> float | None:
-        value = proposal["value"]
-        if value is None:
+    @traitlets.validate("hover")
+    def _valid_hover(self, proposal: Any) -> list[int] | None:
+        if proposal["value"] is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-            raise TraitError(f"threshold is a finite number, or None for no threshold; got {value!r}.")
-        return float(value)
+        try:
+            return settings.selected(self.scores, [proposal["value"]])[0]
+        except ValueError as error:
+            raise TraitError(str(error).replace("selected is a list of [layer, head]", "hover is [layer, head] or None")) from None
 
-    @traitlets.validate("tasks")
-    def _valid_tasks(self, proposal: Any) -> list[str]:
-        names = list(proposal["value"])
-        for name in names:
-            if name not in self.scores.tasks:
-                raise TraitError(f"no task {name!r} in these scores; they have {', '.join(map(repr, self.scores.tasks))}.")
-            if names.count(name) > 1:
-                raise TraitError(f"tasks names {name!r} twice.")
-        return names
-
-    @traitlets.validate("view")
-    def _valid_view(self, proposal: Any) -> str:
-        if proposal["value"] not in VIEWS:
-            raise TraitError(f"view {proposal['value']!r} is not known; use {' or '.join(map(repr, VIEWS))}.")
-        return str(proposal["value"])
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A misspelt trait is an error, not a new attribute."""
+        if not name.startswith("_") and not hasattr(type(self), name) and name not in ("scores", "preview"):
+            near = difflib.get_close_matches(name, ["selected", "hover", *settings.NAMES], 1)
+            raise AttributeError(f"an explorer has no {name!r}{f'; did you mean {near[0]!r}?' if near else '.'}")
+        super().__setattr__(name, value)
 
 
 def explore(scores: HeadScores | str | Path, **traits: Any) -> Explorer:

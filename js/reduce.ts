@@ -29,9 +29,35 @@ export function keptRank(kept: readonly number[], runs: number, agreement: numbe
   return index;
 }
 
-/** The value reached by at least the fraction `agreement` of the runs; never overstated. */
-export function orderStatistic(task: TaskScores, agreement: number): ScoreMap {
-  return task.order[keptRank(task.ranks, task.runs, agreement)]!;
+/**
+ * The value reached by at least the fraction `agreement` of the runs; never overstated.
+ *
+ * With `direction` -1 a run reaches a value by being as far below zero: "always" is then the largest run.
+ */
+export function orderStatistic(task: TaskScores, agreement: number, direction: 1 | -1 = 1): ScoreMap {
+  const { ranks: kept, runs, order } = task;
+  if (direction === 1) return order[keptRank(kept, runs, agreement)]!;
+  const least = runsNeeded(agreement, runs) - 1;
+  return order[kept.findIndex((rank) => rank >= least)]!;
+}
+
+/** How many runs of each head are at least `edge` (or, with `direction` -1, at most -`edge`); never overstated. */
+export function reaching(task: TaskScores, edge: number, direction: 1 | -1): Uint32Array {
+  const { ranks: kept, runs, order } = task;
+  const out = new Uint32Array(task.mean.length);
+  const bound = edge * direction;
+  for (let cell = 0; cell < out.length; cell++) {
+    let [low, high] = [0, kept.length]; // the first kept rank at or beyond the bound
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const value = order[middle]![cell]!;
+      if (direction === 1 ? value >= bound : value > bound) high = middle;
+      else low = middle + 1;
+    }
+    if (direction === 1) out[cell] = low < kept.length ? runs - kept[low]! : 0;
+    else out[cell] = low > 0 ? kept[low - 1]! + 1 : 0;
+  }
+  return out;
 }
 
 /** Exact while every rank is here or the runs are odd; else the upper of the two middle runs. */
@@ -51,33 +77,18 @@ export function reduce(task: TaskScores, how: How): ScoreMap {
   return orderStatistic(task, how === "always" ? 1 : how === "any" ? 0 : how);
 }
 
-/** 1 where a score reaches the threshold, compared in float32 as Python does. */
-export function reaches(scores: ScoreMap, threshold: number): Uint8Array {
-  const edge = Math.fround(threshold);
-  const out = new Uint8Array(scores.length); // a plain loop: this runs for every map while a slider is dragged
-  for (let i = 0; i < out.length; i++) out[i] = scores[i]! >= edge ? 1 : 0;
-  return out;
-}
-
-/** 1 where a head reaches `threshold` in at least the fraction `agreement` of its runs. */
-export function on(task: TaskScores, threshold: number, agreement = 1): Uint8Array {
-  return reaches(orderStatistic(task, agreement), threshold);
-}
-
-/** A map without its signs. */
-export function sizes(scores: ScoreMap): ScoreMap {
-  return scores.map(Math.abs);
-}
+/** The sum of |score| over a map. */
+export const whole = (scores: ScoreMap): number => scores.reduce((sum, value) => sum + Math.abs(value), 0);
 
 /** A map as shares of its whole: |score| over the sum of |score| (all zero when the map is). */
 export function share(scores: ScoreMap): ScoreMap {
-  const total = scores.reduce((sum, value) => sum + Math.abs(value), 0);
+  const total = whole(scores);
   return scores.map((value) => (total > 0 ? Math.abs(value) / total : 0));
 }
 
 /** The published cut-off: in the sorted |score|, the value farthest below the chord from first to last. */
 export function elbow(scores: ScoreMap): number {
-  const size = sizes(scores).sort().reverse();
+  const size = scores.map(Math.abs).sort().reverse();
   const first = size[0] ?? 0;
   const last = size[size.length - 1] ?? 0;
   if (size.length < 3 || first === last) return first;

@@ -1,41 +1,6 @@
-// From numbers to what is drawn: colours, colour range, ticks, and numbers as text.
+// From numbers to what is drawn: the range of colours, ticks, the threshold's slider, and numbers as text.
 
-import type { Scores } from "./wire";
-
-export type Rgb = readonly [number, number, number];
-export type Scheme = "light" | "dark";
-
-// viridis, sampled at 17 places
-const VIRIDIS =
-  "440154 48186a 472d7b 424086 3b528b 33638d 2c728e 26828e 21918c 1fa088 28ae80 3fbc73 5ec962 84d44b addc30 d8e219 fde725";
-// Blue to orange stays apart for every kind of colour vision. Zero takes the page's own tone: white maps glare on a dark page.
-const DIVERGING: Record<Scheme, string> = {
-  light: "08306b 1a5ba3 3f87c8 7bb1dd b9d5ea f3f2ef f8d3ad f2aa66 e07f2c b5580f 6b2f04",
-  dark: "c4e3ff 86c1f5 4b98dc 2b6ca6 21466a 24272b 5f3d1d 9b5a1c d67f2a f7b161 ffe3bd",
-};
-
-const hex = (text: string): Rgb => [0, 2, 4].map((i) => Number.parseInt(text.slice(i, i + 2), 16)) as unknown as Rgb;
-
-/** The colour map for these scores, as its stops from low to high. */
-export function stops(signed: boolean, scheme: Scheme): Rgb[] {
-  return (signed ? DIVERGING[scheme] : VIRIDIS).split(" ").map(hex);
-}
-
-/** 256 colours between the stops. */
-export function ramp(colours: readonly Rgb[]): Rgb[] {
-  return Array.from({ length: 256 }, (_, i) => {
-    const at = (i / 255) * (colours.length - 1);
-    const low = Math.min(Math.floor(at), colours.length - 2);
-    const [a, b] = [colours[low]!, colours[low + 1]!];
-    return [0, 1, 2].map((c) => Math.round(a[c]! + (b[c]! - a[c]!) * (at - low))) as unknown as Rgb;
-  });
-}
-
-/** Colours as canvas pixels of that opacity, four bytes each. */
-export function pixels(colours: readonly Rgb[], opacity: number): Uint32Array {
-  const bytes = Uint8Array.from(colours.flatMap(([r, g, b]) => [r, g, b, Math.round(255 * opacity)]));
-  return new Uint32Array(bytes.buffer);
-}
+import type { Rule } from "./settings";
 
 /** What the colours span. `capped` ends carry a "+": some scores lie beyond them. */
 export interface Range {
@@ -47,45 +12,57 @@ export interface Range {
 }
 
 /**
- * The range of colours for all tasks together, hidden ones too, so that no colour changes when a task is hidden.
- *
- * The top is the 99.5th percentile rounded up to a tick: a handful of strong heads would otherwise make all others look
- * alike. Signed scores get the same reach on both sides of zero.
+ * The top is the cap, or a percentile of |score| rounded up to a tick: a handful of strong heads would otherwise make
+ * all others look alike. Signed scores get the same reach on both sides of zero.
  */
-export function colourRange(scores: Scores): Range {
-  let [least, most] = [0, 0];
-  const sizes: number[] = [];
-  for (const task of scores.tasks) {
-    for (const value of task.mean) {
+export function colourRange(maps: readonly Float32Array[], signed: boolean, cap: number | string | null): Range {
+  let [least, most, length] = [0, 0, 0];
+  for (const map of maps) length += map.length;
+  const sizes = new Float32Array(Math.max(1, length));
+  let at = 0;
+  for (const map of maps) {
+    for (let i = 0; i < map.length; i++) {
+      const value = map[i]!;
       if (value < least) least = value;
       if (value > most) most = value;
-      sizes.push(Math.abs(value));
+      sizes[at++] = Math.abs(value);
     }
   }
-  sizes.sort((a, b) => a - b);
-  const reach = sizes[Math.min(sizes.length - 1, Math.floor(sizes.length * 0.995))] ?? 0;
-  const step = niceStep((reach || 1) / (scores.signed ? 3 : 4));
-  const high = clean(Math.max(1, Math.ceil(reach / step - 1e-6)) * step);
-  const low = scores.signed ? -high : clean(Math.floor(least / step + 1e-6) * step);
+  const parts = signed ? 3 : 4;
+  let [high, step] = [0, 0];
+  if (typeof cap === "number") [high, step] = [cap, niceStep(cap / parts)];
+  else {
+    sizes.sort();
+    const reach = sizes[Math.min(sizes.length - 1, Math.floor((sizes.length * percentile(cap)) / 100))]!;
+    step = niceStep((reach || 1) / parts);
+    high = clean(Math.max(1, Math.ceil(reach / step - 1e-6)) * step);
+  }
+  const low = signed ? -high : clean(Math.floor(least / step + 1e-6) * step);
   return { low, high, step, lowCapped: least < low * 1.000001, highCapped: most > high * 1.000001 };
 }
+
+/** The percentile of |score| where colours end, when the cap is no number. */
+const percentile = (cap: string | null): number => (cap === null ? 99.5 : Number.parseFloat(cap));
 
 /** The smallest of 1, 2, 2.5, 5 times a power of ten that is at least `size`. */
 export function niceStep(size: number): number {
   const power = 10 ** Math.floor(Math.log10(size) + 1e-9);
-  return clean((([1, 2, 2.5, 5].find((n) => n * power >= size * 0.999999) ?? 10) as number) * power);
+  return clean(([1, 2, 2.5, 5].find((n) => n * power >= size * 0.999999) ?? 10) * power);
 }
 
 /** 0.30000000000000004 is 0.3. */
 export const clean = (value: number): number => Number(value.toPrecision(12));
 
-/** The labels of a colour bar, low to high. */
-export function barTicks(range: Range): { value: number; label: string }[] {
-  const decimals = decimalsOf(range.step);
-  const count = Math.round((range.high - range.low) / range.step);
-  return Array.from({ length: count + 1 }, (_, i) => {
-    const value = clean(range.low + i * range.step);
-    const more = (i === 0 && range.lowCapped) || (i === count && range.highCapped) ? "+" : "";
+/** The labels of a colour bar, low to high: every step, and both ends. */
+export function barTicks({ low, high, step, lowCapped, highCapped }: Range): { value: number; label: string }[] {
+  const near = step / 2;
+  const inner: number[] = [];
+  for (let k = Math.ceil(low / step - 0.5); k <= Math.floor(high / step + 0.5); k++) inner.push(clean(k * step));
+  const places = [low, ...inner.filter((p) => p > low + near && p < high - near), high];
+  const digits = [decimalsOf(step), decimalsOf(high)];
+  const decimals = Math.min(...digits) < 0 ? -1 : Math.max(...digits);
+  return places.map((value, i) => {
+    const more = (i === 0 && lowCapped) || (i === places.length - 1 && highCapped) ? "+" : "";
     return { value, label: fixed(value, decimals) + more };
   });
 }
@@ -104,40 +81,71 @@ function fixed(value: number, decimals: number): string {
   return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
 }
 
-/** A multiple of `step` with the digits that `step` has. */
-export const stepped = (value: number, step: number): string => fixed(value, decimalsOf(step));
-
 /** Scores as text, all with the same digits, fine enough for the range of colours. */
-export function formatter(range: Range): (value: number) => string {
+export function formatter(range: { readonly low: number; readonly high: number }): (value: number) => string {
   const size = Math.max(Math.abs(range.low), Math.abs(range.high));
   if (size < 1e-4 || size >= 1e5) return (value) => value.toExponential(2).replace(/-/g, "−");
   const decimals = Math.max(0, 2 - Math.floor(Math.log10(size) + 1e-9));
   return (value) => fixed(value, decimals);
 }
 
-/** Rows or columns that get a tick: every 6 for grids as in the papers, closer for small ones, wider for large ones. */
-export function ticks(count: number, pixelsEach: number, apart: number): number[] {
+/** How far apart ticks may stand: sixes give every 6 in grids as in the papers; the categories view has every 16 of its 80 layers. */
+export const SIXES = [1, 2, 3, 6, 12, 24, 48, 96];
+export const EIGHTS = [1, 2, 4, 8, 16, 32, 64, 128];
+
+/** Rows or columns that get a tick: the closest spacing that has eight or fewer and leaves room for the labels. */
+export function ticks(count: number, steps: readonly number[], pixelsEach = 1, apart = 0): number[] {
   const fits = (step: number): boolean => count / step <= 8.5 && step * pixelsEach >= apart;
-  const step = [1, 2, 3, 6, 12, 24, 48, 96].find(fits) ?? Math.ceil(count / 4);
+  const step = steps.find(fits) ?? Math.ceil(count / 4);
   return Array.from({ length: Math.ceil(count / step) }, (_, i) => i * step);
 }
 
+// ---- the threshold's slider: its first position is "off", then one for each stop ----
+
 export interface Slider {
-  readonly low: number;
-  readonly high: number;
-  readonly step: number;
+  readonly stops: readonly number[];
+  readonly unit: string;
 }
 
-/** How far the threshold slider goes, and in which steps. Signed scores are compared by size. */
-export function sliderRange(scores: Scores): Slider {
-  let [least, most] = [0, 0];
-  for (const task of scores.tasks) {
-    for (const value of task.mean) {
-      const size = scores.signed ? Math.abs(value) : value;
-      if (size < least) least = size;
-      if (size > most) most = size;
-    }
+const PERCENTS = [0.1, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90];
+
+/** Where the slider can stand under a rule. `low` and `high` are the least and the largest strength there is. */
+export function slider(rule: Rule, heads: number, low: number, high: number, name: string): Slider {
+  if (rule === "top") return { stops: counts(heads), unit: "strongest heads of each task" };
+  if (rule === "percent") return { stops: PERCENTS, unit: "% strongest of each task" };
+  if (rule === "elbow") {
+    return { stops: Array.from({ length: 100 }, (_, i) => clean((i + 1) * 0.05)), unit: "times each task’s elbow" };
   }
-  const step = niceStep((most - least || 1) / 400);
-  return { low: clean(Math.floor(least / step) * step), high: clean(Math.ceil(most / step + 1e-6) * step), step };
+  const step = niceStep((high - low || 1) / 400);
+  const from = Math.floor(low / step);
+  const length = Math.ceil(high / step + 1e-6) - from;
+  return { stops: Array.from({ length }, (_, i) => clean((from + i + 1) * step)), unit: `${name} at least` };
 }
+
+/** Numbers of heads: one by one at first, then in growing steps, about 150 in all. */
+function counts(heads: number): number[] {
+  if (heads <= 150) return Array.from({ length: heads }, (_, i) => i + 1);
+  const found = new Set<number>();
+  for (let i = 0; i <= 220; i++) found.add(Math.round(heads ** (i / 220)));
+  return [...found];
+}
+
+/** The slider's position for a threshold: 0 is off. */
+export function position(stops: readonly number[], threshold: number | null): number {
+  if (threshold === null) return 0;
+  let [low, high] = [0, stops.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (stops[middle]! < threshold) low = middle + 1;
+    else high = middle;
+  }
+  const nearer = low > 0 && threshold - stops[low - 1]! < stops[low]! - threshold ? low - 1 : low;
+  return nearer + 1;
+}
+
+/** A number as a user would type it: at most six digits that mean something. */
+export const typed = (value: number): string => String(Number(value.toPrecision(6)));
+
+/** What a user typed as a number, or NaN. A comma may stand for the point. */
+export const parsed = (text: string): number =>
+  Number(text.trim().replace("−", "-").replace(",", ".").replace(/%$/, "") || Number.NaN);

@@ -1,45 +1,50 @@
 // The state of one view, and the only module that touches the widget model.
 //
-// `sync` changes what Python knows too (selected, threshold, tasks, view); `show` changes what only this view knows.
+// `sync` changes what Python knows too (the settings and the selection); `show` changes what only this view knows.
 // Listeners are called once a frame with the names of all that changed, so a burst of events costs one drawing.
 
-import { arrange, type Layout } from "./layout";
 import type { WidgetModel } from "./model";
-import { reaches, sizes } from "./reduce";
-import { colourRange, type Range, type Scheme, type Slider, sliderRange } from "./scales";
-import { decode, type Header, type Scores, type TaskScores } from "./wire";
+import type { Scheme } from "./palette";
+import { DEFAULTS, type Settings } from "./settings";
+import { type Picture, type Views, viewsOf } from "./views";
+import { decode, type Header, type Scores } from "./wire";
 
 /** [layer, head], by the model's own layer number, as in Python. */
 export type Head = readonly [number, number];
-/** A place in the grid: row from the top, head from the left. */
+/** A place in the grid: the layer's row, and the head. */
 export interface Cell {
   readonly row: number;
   readonly head: number;
 }
+/** The head that is pointed at, and where on the screen its card goes; without a place it was pointed at elsewhere. */
+export interface Pointed extends Cell {
+  readonly place?: { readonly x: number; readonly y: number };
+}
 
-export interface Synced {
+export interface Synced extends Settings {
   readonly selected: readonly Head[];
-  readonly threshold: number | null;
-  readonly tasks: readonly string[];
-  readonly view: string;
 }
 
 export interface Shown {
-  /** The head under the pointer or the keyboard's cursor, and where on the screen its card goes. */
-  readonly hover: (Cell & { readonly x: number; readonly y: number }) | null;
+  readonly point: Pointed | null;
   /** Where the keyboard goes on from: the head that was last pointed at. */
   readonly cursor: Cell;
+  /** Two corners of the box that is being drawn. */
+  readonly box: readonly [Cell, Cell] | null;
   readonly width: number;
   readonly ratio: number;
   readonly scheme: Scheme;
   readonly error: string | null;
+  /** Is the list of keys open? */
+  readonly help: boolean;
+  /** What is read aloud: what a key did. */
+  readonly spoken: string;
 }
 
-/** What Python sent, decoded, and what follows from it alone: the range of colours and of the threshold. */
+/** What Python sent, decoded, and the views of it. */
 export interface Data {
   readonly scores: Scores | null;
-  readonly range: Range;
-  readonly slider: Slider;
+  readonly views: Views | null;
 }
 
 export type State = Synced & Shown & Data;
@@ -47,14 +52,22 @@ export type Change = keyof State;
 export type Listener = (changed: ReadonlySet<Change>) => void;
 export type Panel = (el: HTMLElement, store: Store) => () => void;
 
-const SYNCED = ["selected", "threshold", "tasks", "view"] as const;
+export const SETTINGS = Object.keys(DEFAULTS) as (keyof Settings)[];
+const SYNCED: (keyof Synced)[] = [...SETTINGS, "selected"];
 const DATA = ["_header", "_buffer"] as const;
 const SAVE_AFTER = 80; // ms; a drag reaches Python about twelve times a second
 
+/** What a picture depends on. */
+export const PICTURE: readonly Change[] = [...SETTINGS, "scores"];
+
 export interface Store {
   readonly state: State;
+  /** What the view shows now; null without scores. */
+  picture(): Picture | null;
   sync(patch: Partial<Synced>): void;
   show(patch: Partial<Shown>): void;
+  /** Point at a head: every map and every view of this widget shows it; Python hears of it only when it listens. */
+  point(point: Pointed | null): void;
   /** Show what went wrong in the widget itself. */
   fail(error: unknown): void;
   subscribe(listener: Listener): () => void;
@@ -70,17 +83,21 @@ export function createStore(
 ): Store {
   const listeners = new Set<Listener>();
   const changed = new Set<Change>();
-  const unsaved = new Set<keyof Synced>(); // what Python has not been told yet
+  const unsaved = new Set<string>(); // what Python has not been told yet
   let saving: ReturnType<typeof setTimeout> | undefined;
   let state: State = {
     ...readSynced(model),
-    hover: null,
+    point: null,
     cursor: { row: 0, head: 0 },
+    box: null,
     width: 0,
     ratio: 1,
     scheme: "light",
+    help: false,
+    spoken: "",
     ...readScores(model),
   };
+  let pictured: { of: unknown[]; picture: Picture } | null = null;
 
   const tell = (): void => {
     const names = new Set(changed);
@@ -111,6 +128,14 @@ export function createStore(
     get state() {
       return state;
     },
+    picture() {
+      if (!state.views) return null;
+      const of = PICTURE.map((name) => state[name]);
+      if (!pictured || pictured.of.some((value, i) => !Object.is(value, of[i]))) {
+        pictured = { of, picture: state.views.picture(state) };
+      }
+      return pictured.picture;
+    },
     sync(patch) {
       apply(patch);
       // Other views of the same widget follow at once through the shared model; the kernel hears of it in a while.
@@ -121,6 +146,16 @@ export function createStore(
       saving ??= setTimeout(save, SAVE_AFTER);
     },
     show: apply,
+    point(point) {
+      apply(point ? { point, cursor: { row: point.row, head: point.head } } : { point: null });
+      const { scores } = state;
+      const head = point && scores ? headAt(scores, point) : null;
+      if (sameHead(model.get("hover") as Head | null, head)) return;
+      model.set("hover", head);
+      if (!model.get("_hover_heard")) return;
+      unsaved.add("hover");
+      saving ??= setTimeout(save, SAVE_AFTER);
+    },
     fail(error) {
       console.error(error);
       apply({ error: error instanceof Error ? error.message : String(error) });
@@ -142,12 +177,20 @@ export function createStore(
     reading = true;
     queueMicrotask(() => {
       reading = false;
-      if (!signal.aborted) apply({ hover: null, cursor: { row: 0, head: 0 }, ...readScores(model) });
+      if (!signal.aborted) apply({ point: null, cursor: { row: 0, head: 0 }, box: null, ...readScores(model) });
     });
+  };
+  const newHover = (): void => {
+    const { scores, point } = state;
+    const head = (model.get("hover") as Head | null | undefined) ?? null;
+    if (!scores || sameHead(point && headAt(scores, point), head)) return;
+    const row = head ? scores.layers.indexOf(head[0]) : -1;
+    apply({ point: head && row >= 0 ? { row, head: head[1] } : null });
   };
   const wires = [
     ...SYNCED.map((key) => [key, fromModel(key)] as const),
     ...DATA.map((key) => [key, newScores] as const),
+    ["hover", newHover] as const,
   ];
   for (const [key, callback] of wires) model.on(`change:${key}`, callback);
   signal.addEventListener("abort", () => {
@@ -161,47 +204,22 @@ export function createStore(
   return store;
 }
 
-function readSynced(model: WidgetModel): Synced {
-  return {
-    selected: (model.get("selected") as Head[] | undefined) ?? [],
-    threshold: (model.get("threshold") as number | null | undefined) ?? null,
-    tasks: (model.get("tasks") as string[] | undefined) ?? [],
-    view: (model.get("view") as string | undefined) ?? "tasks",
-  };
-}
+const sameHead = (a: Head | null | undefined, b: Head | null): boolean =>
+  a && b ? a[0] === b[0] && a[1] === b[1] : !a && !b;
 
-const NO_RANGE: Range = { low: 0, high: 1, step: 1, lowCapped: false, highCapped: false };
+function readSynced(model: WidgetModel): Synced {
+  const found = Object.fromEntries(SETTINGS.map((key) => [key, model.get(key) ?? DEFAULTS[key]]));
+  return { ...(found as unknown as Settings), selected: (model.get("selected") as Head[] | undefined) ?? [] };
+}
 
 function readScores(model: WidgetModel): Data & Pick<Shown, "error"> {
   try {
     const scores = decode(model.get("_header") as Header, model.get("_buffer") as DataView);
-    return { scores, range: colourRange(scores), slider: sliderRange(scores), error: null };
+    return { scores, views: viewsOf(scores), error: null };
   } catch (error) {
     const why = error instanceof Error ? error.message : error;
-    return { scores: null, range: NO_RANGE, slider: NO_RANGE, error: `These scores cannot be shown: ${why}` };
+    return { scores: null, views: null, error: `These scores cannot be shown: ${why}` };
   }
-}
-
-// ---- what follows from the state ----
-
-/** The tasks that are shown, in order. */
-export function shownTasks(state: State): TaskScores[] {
-  const all = state.scores?.tasks ?? [];
-  return state.tasks.flatMap((name) => all.find((task) => task.name === name) ?? []);
-}
-
-/** Which heads of a task pass the threshold: by mean, or by its size when scores are signed. Null: no threshold. */
-export function passing(state: State, task: TaskScores): Uint8Array | null {
-  if (state.threshold === null || !state.scores) return null;
-  return reaches(state.scores.signed ? sizes(task.mean) : task.mean, state.threshold);
-}
-
-/** What a cell's number is called. */
-export const numberName = (scores: Scores): string => (scores.tasks.some((task) => task.runs > 1) ? "mean" : "score");
-
-export function layoutOf(state: State): Layout {
-  const { layers = [], heads = 1 } = state.scores ?? {};
-  return arrange(state.width, state.ratio, Math.max(1, layers.length), heads, state.tasks.length);
 }
 
 /** "L12 H3" */
@@ -209,11 +227,3 @@ export const headName = ([layer, head]: Head): string => `L${layer} H${head}`;
 
 /** The head at a cell, as Python names it. */
 export const headAt = (scores: Scores, cell: Cell): Head => [scores.layers[cell.row]!, cell.head];
-
-/** What a click on a head does: alone it takes the place of the selection (or ends it), with `add` it joins or leaves. */
-export function toggled(selected: readonly Head[], [layer, head]: Head, add: boolean): Head[] {
-  const others = selected.filter(([l, h]) => l !== layer || h !== head);
-  const was = others.length < selected.length;
-  if (add) return was ? [...others] : [...others, [layer, head]];
-  return was && selected.length === 1 ? [] : [[layer, head]];
-}

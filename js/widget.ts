@@ -1,32 +1,40 @@
 // The widget's front end: anywidget calls render for every view, and what render returns when the view goes.
 
 import type { WidgetModel } from "./model";
+import type { Scheme } from "./palette";
 import { card } from "./panels/card";
-import { controls } from "./panels/controls";
+import { chips } from "./panels/chips";
+import { agreementStops, controls } from "./panels/controls";
 import { make } from "./panels/dom";
 import { grid } from "./panels/grid";
+import { header } from "./panels/header";
+import { help } from "./panels/help";
 import { status } from "./panels/status";
-import type { Scheme } from "./scales";
-import { createStore, type Panel } from "./store";
+import { nudge } from "./panels/threshold";
+import { createStore, type Panel, type Store } from "./store";
 
 const PANELS: [string, Panel][] = [
-  ["header", controls],
+  ["header", header],
+  ["controls", controls],
+  ["chips", chips],
   ["view", grid],
   ["status", status],
   ["card", card],
+  ["help", help],
 ];
 
 function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
   const view = new AbortController();
   const { signal } = view;
   const root = make("div", "root");
+  root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's own keys stay out of the widget
   el.append(root);
   try {
     const store = createStore(model, signal);
     const measure = (): void => {
       const scheme = schemeOf(root);
       root.dataset.scheme = scheme;
-      root.classList.toggle("hw-narrow", root.clientWidth < 480);
+      root.classList.toggle("hw-narrow", root.clientWidth < 620);
       store.show({ width: root.clientWidth, ratio: window.devicePixelRatio || 1, scheme });
     };
     measure();
@@ -39,18 +47,9 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     const observer = new ResizeObserver(measure);
     observer.observe(root);
     signal.addEventListener("abort", () => observer.disconnect());
-    // theme.css gives the root's colour a very short transition: its end tells of a new theme, whatever the host.
+    // base.css gives the root's colour a very short transition: its end tells of a new theme, whatever the host.
     for (const end of ["transitionend", "transitioncancel"]) root.addEventListener(end, measure, { signal });
-    root.addEventListener(
-      "keydown",
-      (event) => {
-        if (event.key !== "Escape") return;
-        store.sync({ selected: [] });
-        store.show({ hover: null });
-        event.stopPropagation();
-      },
-      { signal },
-    );
+    root.addEventListener("keydown", (event) => press(event, store), { signal });
     requestAnimationFrame(() => {
       root.dataset.ready = "1";
     });
@@ -62,6 +61,32 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     view.abort();
     root.remove();
   };
+}
+
+/** Keys that work anywhere in the widget. */
+function press(event: KeyboardEvent, store: Store): void {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const far = event.shiftKey && event.key !== "+" ? 10 : 1;
+  if (event.key === "Escape" && store.state.help) store.show({ help: false });
+  else if (event.key === "Escape") {
+    store.sync({ selected: [] });
+    store.point(null);
+    store.show({ spoken: "Nothing selected" });
+  } else if (event.key === "+" || event.key === "=") nudge(store, event.key === "=" ? far : event.shiftKey ? 10 : 1);
+  else if (event.key === "-" || event.key === "_") nudge(store, -far);
+  else if (event.key === "[" || event.key === "]") agree(store, event.key === "[" ? -1 : 1);
+  else if (event.key === "?") store.show({ help: !store.state.help });
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+/** Ask for less or more agreement, in the view that has it. */
+function agree(store: Store, by: number): void {
+  if (store.state.view !== "agreement") return;
+  const stops = agreementStops(store.state);
+  const at = stops.findIndex((stop) => stop >= store.state.agreement - 1e-9);
+  store.sync({ agreement: stops[Math.max(0, Math.min(stops.length - 1, at + by))]! });
 }
 
 /** Light text means a dark page. Painted once, since a host may name its colour in any way CSS knows. */

@@ -1,64 +1,136 @@
-// The card beside the pointer: which head it is, and its mean with the 95% interval in every task shown.
+// The card beside the pointer: which head it is, and its number with the 95% interval and its rank in every task shown.
 
 import { formatter, type Range } from "../scales";
-import { headAt, headName, type Panel, shownTasks } from "../store";
+import { headAt, headName, type Panel, PICTURE, type State } from "../store";
+import { categoriesOf, forCategories, numberName } from "../views";
 import type { TaskScores } from "../wire";
-import { make } from "./dom";
+import { make, setText } from "./dom";
 
 const AWAY = 16; // CSS pixels between pointer and card
 
 export const card: Panel = (el, store) => {
   const name = make("strong", "card-head");
   const note = make("span", "card-note");
-  const table = make("table", "card-table");
   const body = make("tbody", "card-body");
-  table.append(body);
-  el.append(make("div", "card-title", name, note), table);
+  const table = make("table", "card-table", body);
+  const more = make("div", "card-more");
+  const from = make("div", "card-from");
+  el.append(make("div", "card-title", name, note), table, more, from);
   el.hidden = true;
-  el.setAttribute("role", "status"); // read aloud when the keyboard moves the cursor
+  el.setAttribute("aria-hidden", "true"); // what a key points at is read from the status line
 
   const draw = (): void => {
-    const { scores, hover } = store.state;
-    el.hidden = !scores || !hover;
-    if (!scores || !hover) return;
-    const cell = hover.row * scores.heads + hover.head;
-    const format = formatter(store.state.range);
-    const tasks = shownTasks(store.state);
-    name.textContent = headName(headAt(scores, hover));
-    note.textContent = tasks.some((task) => task.runs > 1) ? "mean, 95% interval" : "1 run";
-    body.replaceChildren(...tasks.map((task) => line(task, cell, scores.signed, store.state.range, format)));
-    place(el, hover.x, hover.y);
+    const { state } = store;
+    const { scores, point } = state;
+    el.hidden = !scores || !point?.place;
+    if (!scores || !point?.place) return;
+    const cell = point.row * scores.heads + point.head;
+    const picture = store.picture()!;
+    const tasks = scores.tasks.filter(
+      (task) => state.task === task.name || (!state.task && state.tasks.includes(task.name)),
+    );
+    tasks.sort((a, b) => state.tasks.indexOf(a.name) - state.tasks.indexOf(b.name));
+    setText(name, headName(headAt(scores, point)));
+    setText(note, noteText(state));
+    const range = numberRange(state, tasks);
+    body.replaceChildren(...tasks.map((task) => line(state, task, cell, range)));
+    const belongs = picture.colours === "categories" ? categories(state, cell) : "";
+    setText(more, belongs);
+    more.hidden = !belongs;
+    const about = new Map(scores.about);
+    setText(
+      from,
+      [
+        scores.model,
+        scores.method,
+        about.get("dtype"),
+        about.get("seed") && `seed ${about.get("seed")}`,
+        scores.partial && "stopped early",
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    );
+    place(el, point.place.x, point.place.y);
   };
   return store.subscribe((changed) => {
-    if (changed.has("hover") || changed.has("scores") || changed.has("tasks")) draw();
+    if (changed.has("point") || (!el.hidden && PICTURE.some((what) => changed.has(what)))) draw();
   });
 };
 
-function line(
-  task: TaskScores,
-  cell: number,
-  signed: boolean,
-  range: Range,
-  format: (value: number) => string,
-): HTMLElement {
-  const [mean, low, high] = [task.mean[cell]!, task.low[cell]!, task.high[cell]!];
-  const colour = !signed ? "bar-score" : mean < 0 ? "bar-less" : "bar-more";
-  const row = make("tr", "card-row");
+function noteText(state: State): string {
+  const { scores } = state;
+  const runs = [...new Set(scores!.tasks.map((task) => task.runs))].sort((a, b) => a - b);
+  const many =
+    runs.length > 1 ? `${runs[0]} to ${runs[runs.length - 1]} runs` : `${runs[0]} run${runs[0] === 1 ? "" : "s"}`;
+  const interval = state.reduction === "mean" && !state.normalize && runs[runs.length - 1]! > 1;
+  return `${numberName(scores!, state)}${interval ? ", 95% interval" : ""} · rank · ${many}`;
+}
+
+/** What the small bars span: every number of the tasks shown. */
+function numberRange(state: State, tasks: readonly TaskScores[]): Range {
+  const { views, scores } = state;
+  let [low, high] = [0, 0];
+  for (const task of tasks) {
+    const map = views!.number(task, state);
+    for (let i = 0; i < map.length; i++) {
+      if (map[i]! < low) low = map[i]!;
+      if (map[i]! > high) high = map[i]!;
+    }
+  }
+  if (scores!.signed && !state.normalize) [low, high] = [Math.min(low, -high), Math.max(high, -low)];
+  return { low, high: high || 1, step: 1, lowCapped: false, highCapped: false };
+}
+
+function line(state: State, task: TaskScores, cell: number, range: Range): HTMLElement {
+  const { scores, views } = state;
+  const map = views!.number(task, state);
+  const value = map[cell]!;
+  const format = formatter(range);
+  const interval = state.reduction === "mean" && !state.normalize && task.runs > 1;
+  const [low, high] = interval ? [task.low[cell]!, task.high[cell]!] : [value, value];
+  const colour = !scores!.signed || state.normalize ? "bar-score" : value < 0 ? "bar-less" : "bar-more";
+  const reach = state.view === "agreement" ? (views!.counts(task, state)?.[cell] ?? null) : null;
+  const passes = views!.passing(task, state.view === "categories" ? forCategories(state) : state)?.[cell] ?? 1;
   const title = make("th", "card-task", task.name);
   title.scope = "row";
-  row.append(
+  const row = make(
+    "tr",
+    "card-row",
     title,
-    make("td", "card-bar", bar(colour, mean, low, high, range)),
-    make("td", "card-value", format(mean)),
-    make("td", "card-interval", task.runs > 1 ? `${format(low)} to ${format(high)}` : ""),
+    make("td", "card-bar", bar(colour, value, low, high, range)),
+    make("td", "card-value", format(value)),
+    make("td", "card-interval", interval ? `${format(low)} to ${format(high)}` : ""),
+    make("td", "card-rank", `#${rank(views!.strength(task, state), cell)}`),
+    make("td", "card-reach", reach === null ? "" : `${reach} of ${task.runs} runs`),
   );
+  row.classList.toggle("hw-below", !passes);
   return row;
 }
 
-/** A bar from zero to the mean with a line over the interval, on the scale of the colours. */
-function bar(name: string, mean: number, low: number, high: number, range: Range): HTMLElement {
-  const at = (value: number): number =>
-    100 * Math.max(0, Math.min(1, (value - range.low) / (range.high - range.low || 1)));
+/** 1 for the strongest head; heads that tie share a rank. */
+function rank(strengths: ArrayLike<number>, cell: number): number {
+  let above = 0;
+  for (let i = 0; i < strengths.length; i++) if (strengths[i]! > strengths[cell]!) above++;
+  return above + 1;
+}
+
+function categories(state: State, cell: number): string {
+  const at = forCategories(state);
+  const names = [...categoriesOf(state.scores!)].flatMap(([category, tasks]) =>
+    tasks.some((name) => {
+      const task = state.scores!.tasks.find((one) => one.name === name)!;
+      return state.tasks.includes(name) && state.views!.passing(task, at)![cell];
+    })
+      ? [category]
+      : [],
+  );
+  return names.length ? names.join(", ") : "Unclassified";
+}
+
+/** A bar from zero to the number with a line over the interval. */
+function bar(name: string, value: number, low: number, high: number, range: Range): HTMLElement {
+  const at = (number: number): number =>
+    100 * Math.max(0, Math.min(1, (number - range.low) / (range.high - range.low || 1)));
   const span = (el: HTMLElement, a: number, b: number): HTMLElement => {
     el.style.left = `${Math.min(at(a), at(b))}%`;
     el.style.width = `${Math.abs(at(b) - at(a))}%`;
@@ -69,7 +141,7 @@ function bar(name: string, mean: number, low: number, high: number, range: Range
   return make(
     "div",
     "bar-track",
-    span(make("span", name), 0, mean),
+    span(make("span", name), 0, value),
     span(make("span", "bar-interval"), low, high),
     zero,
   );

@@ -1,25 +1,27 @@
 // The colour bar that all maps share, with a mark where the threshold stands.
 
-import { barTicks, type Rgb, stops } from "../scales";
-import { numberName, type Panel } from "../store";
-import { make } from "./dom";
+import { css, stops } from "../palette";
+import { barTicks } from "../scales";
+import { type Panel, PICTURE } from "../store";
+import { make, setText } from "./dom";
 
 export const colourbar: Panel = (el, store) => {
   const strip = make("div", "bar-strip");
   const labels = make("div", "bar-labels");
   const below = [make("div", "bar-mark"), make("div", "bar-mark")];
-  const body = make("div", "bar-body", strip, labels);
   const title = make("div", "bar-title");
-  el.append(title, body);
+  el.append(title, make("div", "bar-body", strip, labels));
   strip.append(...below);
   el.setAttribute("role", "img");
 
   const draw = (): void => {
-    const { scores, scheme, threshold, range } = store.state;
-    if (!scores) return;
+    const { scores, scheme, threshold, rule, sign, normalize } = store.state;
+    const picture = store.picture();
+    if (!scores || !picture || picture.colours === "categories") return;
+    const { range, colours } = picture;
     const up = (value: number): number => (value - range.low) / (range.high - range.low);
-    const css = ([r, g, b]: Rgb): string => `rgb(${r} ${g} ${b})`;
-    strip.style.backgroundImage = `linear-gradient(to top, ${stops(scores.signed, scheme).map(css).join(", ")})`;
+    const stopList = stops(colours, scheme).map(css).join(", ");
+    strip.style.backgroundImage = `linear-gradient(to top, ${stopList})`;
     const ticks = barTicks(range);
     labels.replaceChildren(
       ...ticks.map(({ value, label }) => {
@@ -28,9 +30,15 @@ export const colourbar: Panel = (el, store) => {
         return tick;
       }),
     );
-    title.textContent = numberName(scores);
-    el.setAttribute("aria-label", `Colours from ${ticks[0]!.label} to ${ticks[ticks.length - 1]!.label}`);
-    const marks = threshold === null ? [] : scores.signed ? [threshold, -threshold] : [threshold];
+    setText(title, picture.label);
+    const ends = `from ${ticks[0]!.label} to ${ticks[ticks.length - 1]!.label}`;
+    el.setAttribute("aria-label", `Colours: ${picture.label}, ${ends}`);
+    // One mark only where one number is the cut of every task and stands on this scale.
+    const marked = threshold !== null && rule === "value" && picture.label !== "fraction of runs";
+    const both = scores.signed && normalize === null;
+    const marks = !marked
+      ? []
+      : [...(!both || sign !== "hurts" ? [threshold] : []), ...(both && sign !== "helps" ? [-threshold] : [])];
     below.forEach((mark, i) => {
       const value = marks[i];
       mark.hidden = value === undefined || up(value) < 0 || up(value) > 1;
@@ -39,6 +47,6 @@ export const colourbar: Panel = (el, store) => {
   };
   draw();
   return store.subscribe((changed) => {
-    if (changed.has("scores") || changed.has("scheme") || changed.has("threshold")) draw();
+    if (changed.has("scheme") || PICTURE.some((name) => changed.has(name))) draw();
   });
 };

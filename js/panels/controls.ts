@@ -1,73 +1,84 @@
-// Above the maps: what is shown, and the threshold with the number of heads that pass it.
+// The second line: the threshold, and what decides whether a head passes it: sign, number and agreement.
 
-import { clean, stepped } from "../scales";
-import { numberName, type Panel, passing, type State, shownTasks } from "../store";
-import { make } from "./dom";
+import { runsNeeded } from "../reduce";
+import type { Sign } from "../settings";
+import { type Panel, PICTURE, type State } from "../store";
+import { all, choice, keepKeys, make, setText } from "./dom";
+import { threshold } from "./threshold";
+
+const SIGNS: readonly (readonly [Sign, string])[] = [
+  ["either", "helps or hurts"],
+  ["helps", "helps (+)"],
+  ["hurts", "hurts (−)"],
+];
+const NUMBERS = [
+  ["mean", "mean"],
+  ["median", "median"],
+  ["mean share", "share of mean"],
+  ["median share", "share of median"],
+] as const;
 
 export const controls: Panel = (el, store) => {
-  const model = make("span", "model");
-  const about = make("span", "about");
+  const cut = make("div", "cut");
+  const sign = choice("Counts", SIGNS, (value) => store.sync({ sign: value }));
+  const number = choice("Number", NUMBERS, (value) => {
+    const [reduction, share] = value.split(" ") as ["mean" | "median", string?];
+    const normalize = share ? ("share" as const) : null;
+    const other = normalize !== store.state.normalize && store.state.rule === "value"; // another scale
+    store.sync({ reduction, normalize, ...(other ? { threshold: null } : {}) });
+  });
   const slider = make("input", "slider");
   slider.type = "range";
-  const value = make("output", "value");
-  const count = make("span", "count");
-  count.title = "Heads that pass in one of the tasks shown, or more";
-  const off = make("button", "off", "Clear");
-  off.type = "button";
-  off.title = "No threshold";
-  const label = make("label", "threshold", make("span", "threshold-name"), slider);
-  el.append(make("div", "what", model, about), make("div", "controls", label, value, count, off));
-
-  slider.addEventListener("input", () => {
-    const { low, step } = store.state.slider;
-    const position = slider.valueAsNumber; // in steps: a range input's own steps pick up rounding errors
-    store.sync({ threshold: position === 0 ? null : clean(low + position * step) });
-  });
-  slider.addEventListener("keydown", (event) => {
-    if (/^(Arrow|Home|End|Page)/.test(event.key)) event.stopPropagation(); // else JupyterLab moves to another cell
-  });
-  off.addEventListener("click", () => store.sync({ threshold: null }));
+  slider.min = "0";
+  keepKeys(slider);
+  const text = make("output", "agreed");
+  const ends = make("span", "agreement-ends", make("span", "end", "Any"), slider, make("span", "end", "Always"));
+  const agreement = make("label", "agreement", make("span", "choice-name", "Agreement"), ends, text);
+  el.append(cut, sign.el, number.el, agreement);
+  let stops: number[] = [];
+  slider.addEventListener("input", () => store.sync({ agreement: stops[slider.valueAsNumber]! }));
 
   const draw = (): void => {
-    const { scores, threshold } = store.state;
+    const { state } = store;
+    const { scores, view } = state;
     el.hidden = !scores;
     if (!scores) return;
-    model.textContent = scores.model || "Attention heads";
-    about.textContent = [scores.method, runsText(store.state), scores.partial ? "stopped early" : ""]
-      .filter(Boolean)
-      .join(" · ");
-    label.firstChild!.textContent = scores.signed ? `Threshold on |${numberName(scores)}|` : "Threshold";
-    const { low, high, step } = store.state.slider;
-    slider.max = String(Math.round((high - low) / step));
-    slider.value = String(threshold === null ? 0 : Math.round((threshold - low) / step));
-    const text = threshold === null ? "off" : stepped(threshold, step);
-    value.textContent = text;
-    slider.setAttribute("aria-valuetext", text);
-    count.textContent = passText(store.state);
-    off.disabled = threshold === null;
+    sign.el.hidden = !scores.signed;
+    sign.select.value = state.sign;
+    number.el.hidden = view === "agreement";
+    number.select.value = `${state.reduction}${state.normalize ? " share" : ""}`;
+    agreement.hidden = view !== "agreement";
+    stops = agreementStops(state);
+    slider.max = String(stops.length - 1);
+    const nearest = stops.findIndex((stop) => stop >= state.agreement - 1e-9);
+    slider.value = String(nearest < 0 ? stops.length - 1 : nearest);
+    slider.disabled = stops.length < 2;
+    setText(text, agreementText(state));
+    slider.setAttribute("aria-valuetext", agreementText(state));
   };
   draw();
-  return store.subscribe((changed) => {
-    if (changed.has("scores") || changed.has("threshold") || changed.has("tasks")) draw();
+  const stop = store.subscribe((changed) => {
+    if (PICTURE.some((name) => changed.has(name))) draw();
   });
+  return all(stop, threshold(cut, store));
 };
 
-function runsText(state: State): string {
-  const runs = state.scores!.tasks.map((task) => task.runs);
-  const [least, most] = [Math.min(...runs), Math.max(...runs)];
-  if (most === 1) return "1 run";
-  return `mean of ${least === most ? most : `${least} to ${most}`} runs`;
+/** Agreements the slider can have, from any to always: those whose order statistic was sent, for the task with most runs. */
+export function agreementStops({ scores }: State): number[] {
+  const tasks = [...(scores?.tasks ?? [])].sort((a, b) => b.runs - a.runs);
+  const most = tasks[0];
+  if (!most) return [1];
+  return most.ranks.map((rank) => (most.runs - rank) / most.runs).reverse();
 }
 
-/** How many heads pass in one shown task or more. */
-function passText(state: State): string {
-  const tasks = shownTasks(state);
-  const maps = tasks.map((task) => passing(state, task));
-  const heads = state.scores!.layers.length * state.scores!.heads;
-  const all = `${heads} ${heads === 1 ? "head" : "heads"}`;
-  if (state.threshold === null || !tasks.length) return all;
-  const some = new Uint8Array(heads);
-  for (const map of maps) for (let i = 0; i < heads; i++) some[i]! |= map![i]!;
-  const passed = some.reduce((sum, one) => sum + one, 0);
-  return `${passed} of ${all}`;
+function agreementText({ scores, agreement }: State): string {
+  const runs = [...new Set(scores!.tasks.map((task) => task.runs))];
+  if (runs.length === 1) {
+    const [needed, all] = [runsNeeded(agreement, runs[0]!), runs[0]!];
+    if (all === 1) return "in the only run";
+    if (needed === all) return `in all ${all} runs`;
+    return needed === 1 ? `in 1 of ${all} runs or more` : `in at least ${needed} of ${all} runs`;
+  }
+  if (agreement === 1) return "in all runs";
+  return agreement === 0 ? "in 1 run or more" : `in at least ${Math.round(agreement * 1000) / 10}% of runs`;
 }

@@ -12,6 +12,40 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return el;
 }
 
+/** A button that does something. */
+export function button(name: string, text: string, title: string, act: () => void): HTMLButtonElement {
+  const el = make("button", name, text);
+  el.type = "button";
+  el.title = title;
+  el.addEventListener("click", act);
+  return el;
+}
+
+/** A choice of a few values, with what it is called before it. */
+export function choice<T extends string>(
+  name: string,
+  options: readonly (readonly [T, string])[],
+  act: (value: T) => void,
+): { el: HTMLLabelElement; select: HTMLSelectElement } {
+  const select = make("select", "select");
+  for (const [value, text] of options) select.append(new Option(text, value));
+  select.addEventListener("change", () => act(select.value as T));
+  keepKeys(select);
+  return { el: make("label", "choice", make("span", "choice-name", name), select), select };
+}
+
+/** Keys that move a control stay with it: else the notebook moves to another cell. */
+export function keepKeys(el: HTMLElement): void {
+  el.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") event.stopPropagation();
+  });
+}
+
+/** Set text only where it changed: a screen is not laid out again for nothing. */
+export function setText(el: Node, text: string): void {
+  if (el.textContent !== text) el.textContent = text;
+}
+
 /** Several clean-ups as one. */
 export const all =
   (...disposes: (() => void)[]): (() => void) =>

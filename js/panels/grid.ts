@@ -1,32 +1,45 @@
-// The tasks view: one heatmap a task in columns chosen by width, and the colour bar they share.
+// The maps of a view in columns chosen by width, and beside them the colour bar or the legend they share.
 
-import { layoutOf, type Panel, shownTasks } from "../store";
+import { layoutOf } from "../layout";
+import { type Panel, PICTURE } from "../store";
 import { colourbar } from "./colourbar";
 import { all, make } from "./dom";
 import { heatmap } from "./heatmap";
+import { legend } from "./legend";
 
 export const grid: Panel = (el, store) => {
   const maps = make("div", "maps");
-  const bar = make("div", "bar");
+  const [bar, classes] = [make("div", "bar"), make("div", "legend")];
   const note = make("p", "note");
-  el.append(maps, bar, note);
-  let disposes: (() => void)[] = [];
+  el.append(maps, bar, classes, note);
+  const disposes: (() => void)[] = [];
 
   const build = (): void => {
-    for (const dispose of disposes) dispose();
-    const tasks = shownTasks(store.state);
-    const figures = tasks.map(() => make("figure", "map"));
-    maps.replaceChildren(...figures);
-    disposes = figures.map((figure, i) => heatmap(tasks[i]!.name)(figure, store));
-    note.textContent = tasks.length || !store.state.scores ? "" : nothingShown(store.state.scores.tasks);
-    el.classList.toggle("hw-nothing", !tasks.length);
+    const count = store.picture()?.panels.length ?? 0;
+    if (count === disposes.length) return;
+    while (disposes.length > count) {
+      disposes.pop()!();
+      maps.lastChild?.remove();
+    }
+    while (disposes.length < count) {
+      const figure = make("figure", "map");
+      maps.append(figure);
+      disposes.push(heatmap(disposes.length)(figure, store));
+    }
   };
   const arrange = (): void => {
-    const { columns, cellWidth, cellHeight, ratio } = layoutOf(store.state);
-    const { heads = 0, layers = [] } = store.state.scores ?? {};
-    el.style.setProperty("--hw-plot-width", `${(cellWidth * heads) / ratio}px`);
-    el.style.setProperty("--hw-plot-height", `${(cellHeight * layers.length) / ratio}px`);
+    const [picture, { scores }] = [store.picture(), store.state];
+    const empty = !picture?.panels.some((panel) => panel.task !== null) && picture?.colours !== "categories";
+    const nothing = empty || (picture?.panels.length === 1 && picture.colours === "categories");
+    el.classList.toggle("hw-nothing", nothing);
+    note.textContent = nothing && scores ? nothingShown(scores.tasks) : "";
+    if (!picture) return;
+    const { columns, cellWidth, cellHeight, ratio, across, down } = layoutOf(store.state, picture);
+    el.style.setProperty("--hw-plot-width", `${(cellWidth * across) / ratio}px`);
+    el.style.setProperty("--hw-plot-height", `${(cellHeight * down) / ratio}px`);
     maps.style.gridTemplateColumns = `repeat(${columns}, max-content)`;
+    bar.hidden = picture.colours === "categories";
+    classes.hidden = !bar.hidden;
     // Axis labels stand at the outer edge only, as in print.
     Array.from(maps.children).forEach((figure, i) => {
       figure.classList.toggle("hw-first", i % columns === 0);
@@ -36,13 +49,13 @@ export const grid: Panel = (el, store) => {
   build();
   arrange();
   const stop = store.subscribe((changed) => {
-    if (changed.has("tasks") || changed.has("scores")) build();
-    if (["tasks", "scores", "width", "ratio"].some((name) => changed.has(name as never))) arrange();
+    if (PICTURE.some((name) => changed.has(name))) build();
+    if (["width", "ratio", ...PICTURE].some((name) => name !== "threshold" && changed.has(name as never))) arrange();
   });
-  return all(stop, colourbar(bar, store), () => {
+  return all(stop, colourbar(bar, store), legend(classes, store), () => {
     for (const dispose of disposes) dispose();
   });
 };
 
 const nothingShown = (tasks: readonly { name: string }[]): string =>
-  `No task is shown. Set the explorer's tasks to some of: ${tasks.map((task) => task.name).join(", ")}.`;
+  `No task is shown. Choose one above, or set the explorer's tasks to some of: ${tasks.map((task) => task.name).join(", ")}.`;

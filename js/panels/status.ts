@@ -1,34 +1,117 @@
-// Below the maps: the selected heads, and what went wrong.
+// Below the maps: the selected heads as text and as a table, buttons that change them, and what went wrong.
 
-import { headName, type Panel } from "../store";
-import { make } from "./dom";
+import { formatter } from "../scales";
+import { inMask, inverted, selectedCells } from "../selection";
+import { type Head, headAt, headName, type Panel, PICTURE, type Store } from "../store";
+import { button, make, setText } from "./dom";
 
 const NAMED = 12; // heads named one by one
+const LISTED = 200; // heads in the table; the CSV has them all
 
 export const status: Panel = (el, store) => {
   const text = make("span", "selected");
-  const clear = make("button", "off", "Clear");
-  clear.type = "button";
-  clear.title = "Select nothing (Escape)";
+  const pass = button("off", "Select what passes", "Select every head that passes the threshold", () => {
+    const { scores } = store.state;
+    const mask = store.picture()?.passing;
+    if (scores && mask) choose(inMask(scores, mask));
+  });
+  const invert = button("off", "Invert", "Select all others instead", () => choose(inverted(store.state)));
+  const clear = button("off", "Clear", "Select nothing (Escape)", () => choose([]));
+  const choose = (selected: Head[]): void => {
+    store.sync({ selected });
+    store.show({ spoken: `${selected.length} selected` });
+  };
   const error = make("div", "error");
   error.setAttribute("role", "alert");
-  el.append(error, make("div", "selection", text, clear));
-  clear.addEventListener("click", () => store.sync({ selected: [] }));
+  const details = make("details", "table-box", make("summary", "table-name", "Table of the selected heads"));
+  const bar = make("div", "selection", text, pass, invert, clear);
+  const spoken = make("div", "spoken");
+  spoken.setAttribute("role", "status");
+  el.append(error, bar, details, spoken);
+  details.addEventListener("toggle", () => table());
 
+  const table = (): void => {
+    details.querySelector("table")?.remove();
+    if (details.open) details.append(tableOf(store));
+  };
   const draw = (): void => {
     const { selected, error: wrong, scores } = store.state;
-    error.textContent = wrong ?? "";
+    setText(error, wrong ?? "");
     error.hidden = !wrong;
     const names = selected.slice(0, NAMED).map(headName).join(", ");
     const more = selected.length > NAMED ? ` and ${selected.length - NAMED} more` : "";
-    text.textContent = selected.length
-      ? `${selected.length} selected: ${names}${more}`
-      : "Click a head to select it; shift-click adds, Escape clears.";
-    clear.hidden = !selected.length;
-    (el.lastChild as HTMLElement).hidden = !scores;
+    setText(
+      text,
+      selected.length
+        ? `${selected.length} selected: ${names}${more}`
+        : "Click a head to select it; shift adds, a drag selects a box, Escape clears.",
+    );
+    clear.hidden = invert.hidden = !selected.length;
+    pass.hidden = !store.picture()?.passing;
+    bar.hidden = !scores;
+    details.hidden = !scores || !selected.length;
+    if (details.open) table();
   };
   draw();
-  return store.subscribe((changed) => {
-    if (changed.has("selected") || changed.has("error") || changed.has("scores")) draw();
+  let speaking: ReturnType<typeof setTimeout> | undefined;
+  const stop = store.subscribe((changed) => {
+    if (["selected", "error", ...PICTURE].some((name) => changed.has(name as never))) draw();
+    if (!changed.has("spoken")) return;
+    clearTimeout(speaking);
+    speaking = setTimeout(() => setText(spoken, store.state.spoken), 150); // a held key is read once
   });
+  return () => {
+    clearTimeout(speaking);
+    stop();
+  };
 };
+
+/** The selected heads with their number in every task shown. */
+function tableOf(store: Store): HTMLTableElement {
+  const { scores, views, tasks } = store.state;
+  const table = make("table", "table");
+  if (!scores || !views) return table;
+  const shown = scores.tasks.filter((task) => tasks.includes(task.name));
+  const maps = shown.map((task) => views.number(task, store.state));
+  const formats = maps.map((map) =>
+    formatter({ low: 0, high: map.reduce((most, v) => Math.max(most, Math.abs(v)), 0) }),
+  );
+  const row = (kind: "th" | "td", first: string, rest: string[]): HTMLElement => {
+    const head = make("th", "table-head", first);
+    head.scope = kind === "th" ? "col" : "row";
+    const others = rest.map((text) => {
+      const cell = make(kind, "table-cell", text);
+      if (kind === "th") (cell as HTMLTableCellElement).scope = "col";
+      return cell;
+    });
+    return make("tr", "table-row", head, ...others);
+  };
+  const cells = selectedCells(store.state);
+  const body = cells.slice(0, LISTED).map((cell) => {
+    const i = cell.row * scores.heads + cell.head;
+    const [layer, head] = headAt(scores, cell);
+    return row(
+      "td",
+      headName([layer, head]),
+      maps.map((map, m) => formats[m]!(map[i]!)),
+    );
+  });
+  table.append(
+    make(
+      "caption",
+      "table-caption",
+      cells.length > LISTED ? `The first ${LISTED} of ${cells.length}; the CSV has all.` : "",
+    ),
+    make(
+      "thead",
+      "table-top",
+      row(
+        "th",
+        "Head",
+        shown.map((task) => task.name),
+      ),
+    ),
+    make("tbody", "table-body", ...body),
+  );
+  return table;
+}

@@ -1,0 +1,37 @@
+// The list of keys, opened with "?".
+
+import type { Panel } from "../store";
+import { button, make } from "./dom";
+
+const KEYS = [
+  ["← ↑ → ↓", "move the cursor head"],
+  ["Space", "select it, or take it out"],
+  ["Enter", "select it alone"],
+  ["l, h", "select its layer, its head index"],
+  ["+ −", "move the threshold; with Shift in larger steps"],
+  ["[ ]", "less or more agreement"],
+  ["Escape", "clear the selection"],
+  ["Alt ← →", "on a task’s chip: move it"],
+  ["?", "this list"],
+] as const;
+
+export const help: Panel = (el, store) => {
+  el.setAttribute("role", "dialog");
+  el.setAttribute("aria-label", "Keys");
+  el.tabIndex = -1;
+  const rows = KEYS.map(([key, text]) =>
+    make("div", "key-row", make("kbd", "key", key), make("span", "key-text", text)),
+  );
+  const close = button("off", "Close", "Close the list (Escape)", () => store.show({ help: false }));
+  el.append(make("strong", "help-title", "Keys"), ...rows, close);
+  el.hidden = true;
+  let before: Element | null = null;
+  return store.subscribe((changed) => {
+    if (!changed.has("help")) return;
+    el.hidden = !store.state.help;
+    if (store.state.help) {
+      before = document.activeElement;
+      el.focus({ preventScroll: true });
+    } else if (before instanceof HTMLElement) before.focus({ preventScroll: true });
+  });
+};

@@ -1,0 +1,55 @@
+// What is drawn over the cells: outlines of selected heads, the cross hair, the head pointed at, and the box.
+
+import type { Layout } from "../layout";
+import { selectedCells } from "../selection";
+import type { Cell, State } from "../store";
+
+/** CSS pixels that outlines may reach beyond the map. */
+export const MARGIN = 4;
+
+/** Outlines that show on any colour: white on black. */
+export function drawMarks(canvas: HTMLCanvasElement, state: State, layout: Layout, layersOn: "y" | "x"): void {
+  const { cellWidth, cellHeight, ratio, across, down } = layout;
+  const pen = canvas.getContext("2d")!;
+  pen.setTransform(1, 0, 0, 1, 0, 0);
+  pen.clearRect(0, 0, canvas.width, canvas.height);
+  pen.translate(Math.round(MARGIN * ratio), Math.round(MARGIN * ratio));
+  const line = Math.max(1, Math.round(ratio));
+  const corner = ({ row, head }: Cell): [number, number] =>
+    layersOn === "y" ? [head * cellWidth, row * cellHeight] : [row * cellWidth, head * cellHeight];
+
+  /** Frames around cells, `out` lines wide outside of them, in one stroke: there may be thousands. */
+  const frames = (boxes: readonly (readonly [Cell, Cell])[], out: number, colour: string): void => {
+    pen.beginPath();
+    for (const [a, b] of boxes) {
+      const [[x1, y1], [x2, y2]] = [corner(a), corner(b)];
+      const [x, y] = [Math.min(x1, x2) - out + line / 2, Math.min(y1, y2) - out + line / 2];
+      const [w, h] = [Math.abs(x1 - x2) + cellWidth, Math.abs(y1 - y2) + cellHeight];
+      pen.rect(x, y, w + 2 * out - line, h + 2 * out - line);
+    }
+    pen.lineWidth = line;
+    pen.strokeStyle = colour;
+    pen.stroke();
+  };
+  const ring = (boxes: readonly (readonly [Cell, Cell])[], inner: string, outer: string): void => {
+    frames(boxes, 2 * line, outer);
+    frames(boxes, line, inner);
+  };
+
+  const selected = selectedCells(state).map((cell) => [cell, cell] as const);
+  ring(selected, "#fff", "#000");
+  const { point, box } = state;
+  if (point) {
+    pen.fillStyle = "rgba(128, 128, 128, 0.55)"; // a cross hair, to read the ticks by
+    const [x, y] = corner(point);
+    pen.fillRect(0, y + Math.floor(cellHeight / 2), cellWidth * across, line);
+    pen.fillRect(x + Math.floor(cellWidth / 2), 0, line, cellHeight * down);
+    pen.clearRect(x, y, cellWidth, cellHeight);
+    ring([[point, point]], "#000", "#fff");
+  }
+  if (box) {
+    pen.setLineDash([4 * line, 3 * line]);
+    ring([box], "#fff", "#000");
+    pen.setLineDash([]);
+  }
+}

@@ -1,0 +1,84 @@
+// What can be taken away: a picture, the selected heads as CSV, and where the scores come from.
+
+import { copyPicture, csv, download, png, svg } from "../export";
+import type { Panel, Store } from "../store";
+import { button, make } from "./dom";
+
+export const menu: Panel = (el, store) => {
+  const summary = make("summary", "icon", "Save");
+  const note = make("p", "option-note");
+  note.setAttribute("role", "status");
+  /** Say what was done, or what went wrong, beside the button. */
+  const doing = (act: () => Promise<string> | string) => async (): Promise<void> => {
+    try {
+      note.textContent = await act();
+    } catch (error) {
+      note.textContent = error instanceof Error ? error.message : String(error);
+    }
+  };
+  const name = (ending: string): string => `${fileName(store)}.${ending}`;
+  const rows = button("menu-item", "CSV of selected heads", "Their numbers in every task", () => {
+    void doing(() => download(name("csv"), new Blob([csv(store.state)], { type: "text/csv" })))();
+  });
+  el.append(
+    summary,
+    make(
+      "div",
+      "popup",
+      button("menu-item", "Copy picture", "To the clipboard, as PNG", () => void doing(() => copyPicture(store))()),
+      button("menu-item", "PNG", "Save what is shown as a picture", () => {
+        void doing(async () => download(name("png"), await png(store)))();
+      }),
+      button("menu-item", "SVG", "Save what is shown as a drawing, for print", () => {
+        void doing(() => download(name("svg"), new Blob([svg(store)], { type: "image/svg+xml" })))();
+      }),
+      rows,
+      note,
+    ),
+  );
+  const draw = (): void => {
+    rows.disabled = !store.state.selected.length;
+  };
+  draw();
+  const stop = store.subscribe((changed) => {
+    if (changed.has("selected")) draw();
+    if (changed.has("view") || changed.has("selected")) note.textContent = "";
+  });
+  const release = closing(el);
+  return () => {
+    stop();
+    release();
+  };
+};
+
+/** A file's name that any system takes: what it shows, in plain letters. */
+function fileName({ state }: Store): string {
+  const words = `${state.scores?.model ?? ""} ${state.scores?.method ?? ""} ${state.view}`;
+  return (
+    words
+      .replace(/[^\p{L}\p{N}]+/gu, "-")
+      .replace(/^-+|-+$/g, "")
+      .slice(0, 80) || "heads"
+  );
+}
+
+/** Close an open menu on Escape and on a press elsewhere. */
+export function closing(el: HTMLElement): () => void {
+  const details = el as HTMLDetailsElement;
+  const away = (event: Event): void => {
+    if (!event.composedPath().includes(el)) details.open = false;
+  };
+  const leave = (event: KeyboardEvent): void => {
+    if (event.key !== "Escape" || !details.open) return;
+    details.open = false;
+    details.querySelector("summary")?.focus();
+    event.stopPropagation();
+  };
+  const opened = (): void => {
+    if (details.open) document.addEventListener("pointerdown", away, true);
+    else document.removeEventListener("pointerdown", away, true);
+  };
+  details.addEventListener("toggle", opened);
+  details.addEventListener("keydown", leave);
+  return () => document.removeEventListener("pointerdown", away, true);
+}

@@ -1,0 +1,114 @@
+// The threshold: its rule, one slider, the number as it is typed, and how many heads pass.
+
+import { parsed, position, type Slider, slider, typed } from "../scales";
+import { type Rule, START } from "../settings";
+import { type Panel, PICTURE, type State, type Store } from "../store";
+import { numberName } from "../views";
+import { button, choice, keepKeys, make, setText } from "./dom";
+
+const RULES: readonly (readonly [Rule, string])[] = [
+  ["value", "value"],
+  ["top", "top k"],
+  ["percent", "top %"],
+  ["elbow", "elbow"],
+];
+
+export const threshold: Panel = (el, store) => {
+  const track = make("input", "slider");
+  track.type = "range";
+  track.min = "0";
+  const value = make("input", "value");
+  value.type = "text";
+  value.inputMode = "decimal";
+  value.placeholder = "off";
+  value.autocomplete = "off";
+  value.setAttribute("aria-label", "Threshold as a number");
+  const count = make("output", "count");
+  const clear = button("off", "Clear", "No threshold", () => store.sync({ threshold: null }));
+  const unit = make("span", "unit");
+  const rule = choice("Threshold", RULES, (name) => store.sync({ rule: name, threshold: START[name] }));
+  el.append(rule.el, make("label", "threshold", unit, track), value, count, clear);
+  let stops: readonly number[] = [];
+
+  track.addEventListener("input", () => {
+    const at = track.valueAsNumber; // a place among the stops: a range input's own steps pick up rounding errors
+    store.sync({ threshold: at === 0 ? null : stops[at - 1]! });
+  });
+  keepKeys(track);
+  keepKeys(value);
+  value.addEventListener("change", () => {
+    const text = value.value.trim();
+    const number = parsed(text);
+    if (text === "" || text === "off") store.sync({ threshold: null });
+    else if (Number.isFinite(number)) store.sync({ threshold: number });
+    else store.show({ spoken: `${text} is not a number; the threshold stays.` });
+    draw();
+  });
+  value.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") value.blur();
+  });
+
+  const draw = (): void => {
+    const { state } = store;
+    const picture = store.picture();
+    el.hidden = !picture;
+    if (!picture || !state.scores) return;
+    const found = thresholdSlider(state);
+    stops = found.stops;
+    rule.select.value = state.rule;
+    setText(unit, found.unit);
+    track.max = String(stops.length);
+    track.value = String(position(stops, state.threshold));
+    const text = state.threshold === null ? "" : typed(state.threshold);
+    if (document.activeElement !== value || value.dataset.shown === value.value) value.value = text;
+    value.dataset.shown = value.value;
+    track.setAttribute("aria-valuetext", text || "off");
+    setText(count, passText(state, picture.passing));
+    count.title =
+      state.view === "agreement"
+        ? "Heads that reach the threshold in as many runs as the agreement asks for, in one task shown or more"
+        : "Heads that pass in one of the tasks shown, or more";
+    clear.disabled = state.threshold === null;
+  };
+  draw();
+  return store.subscribe((changed) => {
+    if (PICTURE.some((name) => changed.has(name))) draw();
+  });
+};
+
+/** Where the slider can stand now. */
+export function thresholdSlider(state: State): Slider {
+  const { scores, views, rule, normalize } = state;
+  let [low, high] = [0, 0];
+  for (const task of scores!.tasks) {
+    const strengths = views!.strength(task, { ...state, sign: "either" });
+    for (let i = 0; i < strengths.length; i++) {
+      if (strengths[i]! < low) low = strengths[i]!;
+      if (strengths[i]! > high) high = strengths[i]!;
+    }
+  }
+  const name = state.view === "agreement" && !normalize ? "score" : numberName(scores!, state);
+  const sizes = scores!.signed && normalize === null;
+  return slider(rule, scores!.layers.length * scores!.heads, low, high, sizes ? `|${name}|` : name);
+}
+
+/** Move the threshold by so many stops of its slider. */
+export function nudge(store: Store, by: number): void {
+  const { state } = store;
+  if (!state.scores) return;
+  const { stops } = thresholdSlider(state);
+  const at = Math.max(0, Math.min(stops.length, position(stops, state.threshold) + by));
+  const next = at === 0 ? null : stops[at - 1]!;
+  store.sync({ threshold: next });
+  const passing = store.picture()?.passing ?? null;
+  store.show({ spoken: `Threshold ${next === null ? "off" : typed(next)}, ${passText(store.state, passing)}` });
+}
+
+function passText({ scores }: State, passing: Uint8Array | null): string {
+  const heads = scores!.layers.length * scores!.heads;
+  const all = `${heads} ${heads === 1 ? "head" : "heads"}`;
+  if (!passing) return all;
+  let passed = 0;
+  for (let i = 0; i < passing.length; i++) passed += passing[i]!;
+  return `${passed} of ${all}`;
+}

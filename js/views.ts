@@ -1,0 +1,301 @@
+// What each view shows, as numbers: panels of (layer, head) values, which heads pass, and the range of colours.
+// Twin of headwidget/views.py, which says what strength, cut and agreement mean; tests/golden/views.json holds the two together.
+
+import { elbow, orderStatistic, reaching, reduce, runsNeeded, share, whole } from "./reduce";
+import { colourRange, type Range } from "./scales";
+import { DEFAULTS, type MapName, type Settings, START } from "./settings";
+import type { ScoreMap, Scores, TaskScores } from "./wire";
+
+/** The smallest float32 above zero: what a cut of signed scores never falls below. */
+const ANY_POSITIVE = 2 ** -149;
+export const ALL = "All Categories";
+export const UNCLASSIFIED = "Unclassified";
+
+/** One map: its values, layer-major, and which heads are bright (null: all of them). */
+export interface Panel {
+  readonly title: string;
+  readonly values: ScoreMap;
+  readonly passes: Uint8Array | null;
+  readonly task: string | null;
+}
+
+/** A class of the categories' legend. */
+export interface Entry {
+  readonly name: string;
+  readonly count: number;
+}
+
+export interface Picture {
+  readonly panels: readonly Panel[];
+  readonly range: Range;
+  /** The colour map's name; "categories" when values are places in the legend. */
+  readonly colours: MapName | "categories";
+  /** What the numbers are. */
+  readonly label: string;
+  readonly layersOn: "y" | "x";
+  /** How many panels stand side by side; null: as many as fit. */
+  readonly columns: number | null;
+  /** Heads that pass in a task shown, or more; null: no threshold. */
+  readonly passing: Uint8Array | null;
+  readonly legend: readonly Entry[];
+}
+
+export interface Views {
+  picture(settings: Settings): Picture;
+  number(task: TaskScores, settings: Settings): ScoreMap;
+  strength(task: TaskScores, settings: Settings): ScoreMap;
+  passing(task: TaskScores, settings: Settings): Uint8Array | null;
+  /** The cut of a task on the scale of its numbers; null without a threshold. */
+  cut(task: TaskScores, settings: Settings): number | null;
+  /** How many runs of each head reach the threshold, at least; null without one. */
+  counts(task: TaskScores, settings: Settings): Uint32Array | null;
+}
+
+/** The views of some scores. What does not depend on the threshold is worked out once: a drag must answer within a frame. */
+export function viewsOf(scores: Scores): Views {
+  const known = new Map<string, unknown>();
+  const once = <T>(make: () => T, ...key: unknown[]): T => {
+    const name = JSON.stringify(key);
+    if (!known.has(name)) known.set(name, make());
+    return known.get(name) as T;
+  };
+  const taskNamed = new Map(scores.tasks.map((task) => [task.name, task]));
+  const heads = scores.layers.length * scores.heads;
+  const plain = (task: TaskScores, { reduction }: Settings): ScoreMap =>
+    once(() => reduce(task, reduction), "plain", task.name, reduction);
+
+  const number = (task: TaskScores, settings: Settings): ScoreMap => {
+    const found = plain(task, settings);
+    return settings.normalize ? once(() => share(found), "share", task.name, settings.reduction) : found;
+  };
+  const strength = (task: TaskScores, settings: Settings): ScoreMap => {
+    const shares = number(task, settings);
+    if (!scores.signed) return shares;
+    const { sign, reduction, normalize } = settings;
+    return once(
+      () => {
+        if (sign === "either") return shares.map(Math.abs);
+        const direction = sign === "helps" ? 1 : -1;
+        const raw = plain(task, settings);
+        return shares.map((value, i) => Math.abs(value) * Math.sign(raw[i]!) * direction);
+      },
+      "strength",
+      task.name,
+      reduction,
+      normalize,
+      sign,
+    );
+  };
+  const sorted = (task: TaskScores, settings: Settings): ScoreMap =>
+    once(
+      () => strength(task, settings).slice().sort().reverse(),
+      "sorted",
+      task.name,
+      settings.reduction,
+      settings.normalize,
+      settings.sign,
+    );
+  const elbowOf = (task: TaskScores, settings: Settings): number =>
+    once(
+      () => elbow(scores.signed ? strength(task, settings).map((v) => Math.max(v, 0)) : strength(task, settings)),
+      "elbow",
+      task.name,
+      settings.reduction,
+      settings.normalize,
+      settings.sign,
+    );
+
+  const cut = (task: TaskScores, settings: Settings): number | null => {
+    const { threshold, rule } = settings;
+    if (threshold === null) return null;
+    if (rule === "value") return Math.fround(threshold);
+    let found: number;
+    if (rule === "elbow") found = Math.fround(threshold * elbowOf(task, settings));
+    else {
+      const k = kept(rule, threshold, heads);
+      if (k === 0) return Number.POSITIVE_INFINITY;
+      found = sorted(task, settings)[k - 1]!;
+    }
+    return scores.signed ? Math.max(found, ANY_POSITIVE) : found;
+  };
+  const passing = (task: TaskScores, settings: Settings): Uint8Array | null => {
+    const edge = cut(task, settings);
+    return edge === null ? null : reaches(strength(task, settings), edge);
+  };
+
+  /** The cut on the scale of the runs: top, percent and elbow do not depend on scale, and a share is turned back. */
+  const rawCut = (task: TaskScores, settings: Settings): number => {
+    const edge = cut(task, { ...settings, normalize: null })!;
+    if (settings.normalize === null || settings.rule !== "value") return edge;
+    return Math.fround(edge * whole(plain(task, settings)));
+  };
+  const counts = (task: TaskScores, settings: Settings): Uint32Array | null => {
+    if (settings.threshold === null) return null;
+    const edge = rawCut(task, settings);
+    const helps = !scores.signed || settings.sign !== "hurts" ? reaching(task, edge, 1) : null;
+    const hurts = scores.signed && settings.sign !== "helps" ? reaching(task, edge, -1) : null;
+    if (!helps || !hurts) return (helps ?? hurts)!;
+    for (let i = 0; i < heads; i++) helps[i] = Math.max(helps[i]!, hurts[i]!);
+    return helps;
+  };
+
+  const tasksView = (settings: Settings): Picture => {
+    const panels = shown(scores, settings).map((name) => {
+      const task = taskNamed.get(name)!;
+      return { title: name, values: number(task, settings), passes: passing(task, settings), task: name };
+    });
+    const signed = scores.signed && settings.normalize === null;
+    const { cap, reduction, normalize } = settings;
+    // Every task counts, hidden ones too, so that no colour changes when a task is hidden.
+    const maps = (): ScoreMap[] => scores.tasks.map((task) => number(task, settings));
+    return {
+      panels,
+      range: once(() => colourRange(maps(), signed, cap), "range", reduction, normalize, cap),
+      colours: settings.colormap ?? (signed ? "blue-orange" : "viridis"),
+      label: numberName(scores, settings),
+      layersOn: settings.orientation ?? "y",
+      columns: settings.columns,
+      passing: either(panels.map((panel) => panel.passes)),
+      legend: [],
+    };
+  };
+
+  const agreementView = (settings: Settings): Picture => {
+    const flip = scores.signed && settings.sign === "hurts";
+    const panels: Panel[] = [];
+    const on: Uint8Array[] = [];
+    let columns = 2;
+    for (const name of shown(scores, settings)) {
+      const task = taskNamed.get(name)!;
+      const reach = counts(task, settings);
+      const fractions = reach && Float32Array.from(reach, (count) => count / task.runs);
+      const across = agreements(settings.agreement, task.runs);
+      columns = Math.max(columns, across.length);
+      for (const [title, agreement] of across) {
+        panels.push({
+          title: `${name} (${title})`,
+          values: fractions ?? orderStatistic(task, agreement, flip ? -1 : 1),
+          passes: reach && reaches(reach, runsNeeded(agreement, task.runs)),
+          task: name,
+        });
+      }
+      if (reach) on.push(reaches(reach, runsNeeded(settings.agreement, task.runs)));
+    }
+    const fractions = settings.threshold !== null;
+    const ends = (): ScoreMap[] => scores.tasks.flatMap((task) => [reduce(task, "always"), reduce(task, "any")]);
+    return {
+      panels,
+      range: fractions
+        ? { low: 0, high: 1, step: 0.25, lowCapped: false, highCapped: false }
+        : once(() => colourRange(ends(), scores.signed, settings.cap), "ends", settings.cap),
+      colours: settings.colormap ?? (scores.signed && !fractions ? "blue-orange" : "turbo"),
+      label: fractions ? "fraction of runs" : "score",
+      layersOn: settings.orientation ?? "y",
+      columns,
+      passing: either(on),
+      legend: [],
+    };
+  };
+
+  const categoriesView = (settings: Settings): Picture => {
+    const at = forCategories(settings);
+    const groups = categoriesOf(scores);
+    const count = new Uint32Array(heads);
+    const classes = new Float32Array(heads);
+    const members: [string, number, Uint8Array][] = [];
+    [...groups].forEach(([category, names], i) => {
+      const masks = names.filter((n) => settings.tasks.includes(n)).map((n) => passing(taskNamed.get(n)!, at));
+      const mask = either(masks);
+      if (!mask) return;
+      members.push([category, i + 1, mask]); // a hidden category keeps its colour
+      for (let cell = 0; cell < heads; cell++) {
+        if (!mask[cell]) continue;
+        count[cell]!++;
+        classes[cell] = count[cell] === 1 ? i + 1 : groups.size + count[cell]! - 1;
+      }
+    });
+    const names = [UNCLASSIFIED, ...groups.keys()];
+    for (let n = 2; n <= groups.size; n++) names.push(`${n} categories`);
+    const sizes = new Array<number>(names.length).fill(0);
+    for (const one of classes) sizes[one]!++;
+    const alone = settings.isolated === null ? -1 : names.indexOf(settings.isolated);
+    const keep = alone < 0 ? null : Uint8Array.from(classes, (one) => Number(one === alone));
+    return {
+      panels: [
+        { title: ALL, values: classes, passes: keep, task: null },
+        ...members.map(([title, place, mask]) => ({
+          title,
+          values: Float32Array.from(mask, (member) => member * place),
+          passes: keep,
+          task: null,
+        })),
+      ],
+      range: { low: 0, high: names.length - 1, step: 1, lowCapped: false, highCapped: false },
+      colours: "categories",
+      label: "categories",
+      layersOn: settings.orientation ?? "x",
+      columns: settings.columns,
+      passing: Uint8Array.from(count, (n) => Number(n > 0)),
+      legend: names.map((name, i) => ({ name, count: sizes[i]! })),
+    };
+  };
+  const views = { tasks: tasksView, agreement: agreementView, categories: categoriesView };
+  return { picture: (settings) => views[settings.view](settings), number, strength, passing, cut, counts };
+}
+
+/** The tasks that are drawn, in order: one alone when `task` names it. */
+export function shown(scores: Scores, settings: Settings): string[] {
+  const has = (name: string): boolean => scores.tasks.some((task) => task.name === name);
+  if (settings.task !== null && has(settings.task)) return [settings.task];
+  return settings.tasks.filter(has);
+}
+
+/** How many heads "top" or "percent" keep. */
+export function kept(rule: "top" | "percent", threshold: number, heads: number): number {
+  const k = rule === "top" ? Math.floor(threshold) : Math.ceil((threshold / 100) * heads - 1e-9);
+  return Math.min(Math.max(k, 0), heads);
+}
+
+/** Without a threshold, heads are classified at each task's elbow. */
+export function forCategories(settings: Settings): Settings {
+  return settings.threshold === null ? { ...settings, rule: "elbow", threshold: START.elbow } : settings;
+}
+
+/** What a cell's number is called. */
+export function numberName(scores: Scores, settings: Settings = DEFAULTS): string {
+  const name = scores.tasks.some((task) => task.runs > 1) ? settings.reduction : "score";
+  return settings.normalize ? `share of ${name}` : name;
+}
+
+/** Always and Any, and between them the agreement asked for when it is neither. */
+export function agreements(agreement: number, runs: number): [string, number][] {
+  const needed = runsNeeded(agreement, runs);
+  const between: [string, number][] =
+    needed === 1 || needed === runs ? [] : [[`at least ${needed} of ${runs}`, agreement]];
+  return [["Always", 1], ...between, ["Any", 0]];
+}
+
+/** Each category and its tasks, in the order of the tasks; a task that has no category is one of its own. */
+export function categoriesOf(scores: Scores): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const { name, category } of scores.tasks) {
+    const key = category ?? name;
+    groups.set(key, [...(groups.get(key) ?? []), name]);
+  }
+  return groups;
+}
+
+/** 1 where a value is at least the edge, which is a float32 already. */
+function reaches(values: ArrayLike<number>, edge: number): Uint8Array {
+  const out = new Uint8Array(values.length); // a plain loop: this runs for every map while a slider is dragged
+  for (let i = 0; i < out.length; i++) out[i] = values[i]! >= edge ? 1 : 0;
+  return out;
+}
+
+function either(masks: readonly (Uint8Array | null)[]): Uint8Array | null {
+  const found = masks.filter((mask) => mask !== null);
+  if (!found.length) return null;
+  const out = found[0]!.slice();
+  for (const mask of found.slice(1)) for (let i = 0; i < out.length; i++) out[i]! |= mask[i]!;
+  return out;
+}
