@@ -3,8 +3,8 @@
 Twin of ``js/wire.ts``; ``tests/golden/wire.json`` holds the two together. The buffer has two parts, and a map in it is
 layer-major, layers x heads:
 
-- Exact numbers, float32. For every task in order the maps ``mean``, ``low`` and ``high`` (95% bootstrap interval of the
-  mean), then its order statistics, smallest first: all of them where the header says 32 bits, else the minimum and the
+- Exact numbers, float32. For every task in order the maps ``mean``, ``median``, ``low`` and ``high`` (95% bootstrap interval
+  of the mean), then its order statistics, smallest first: all of them where the header says 32 bits, else the minimum and the
   maximum alone.
 - Steps, uint16, for the tasks of 16 bits: for each order statistic in between, a map of how many steps it lies above the
   one before it. A step is 1/65535 of the head's own range; :func:`_value` says what a number of steps stands for. Steps
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from headwidget.scores import HeadScores
 
 VERSION = 2
-MAPS = ("mean", "low", "high")
+MAPS = ("mean", "median", "low", "high")
 """The maps of every task that stand before its order statistics."""
 STEPS = 65535
 """How many steps the range of a head has: 0 is its minimum, this its maximum."""
@@ -47,7 +47,7 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         kept = reduce.ranks(len(values))
         ordered = np.sort(values, axis=0)[kept]  # (rank, layer, head)
         packed = len(kept) < len(values)
-        exact += [np.stack([reduce.mean(values), low, high]), ordered[[0, -1]] if packed else ordered]
+        exact += [np.stack([reduce.mean(values), reduce.reduce(values, "median"), low, high]), ordered[[0, -1]] if packed else ordered]
         if packed:
             rises.append(np.diff(_steps(ordered), axis=0, prepend=np.uint16(0)))
         tasks.append(

@@ -60,20 +60,12 @@ export function reaching(task: TaskScores, edge: number, direction: 1 | -1): Uin
   return out;
 }
 
-/** Exact while every rank is here or the runs are odd; else the upper of the two middle runs. */
-export function median(task: TaskScores): ScoreMap {
-  const upper = orderStatistic(task, 0.5);
-  if (task.runs % 2 || task.ranks.length < task.runs) return upper;
-  const lower = task.order[task.runs / 2 - 1]!;
-  return upper.map((value, i) => (value + lower[i]!) / 2);
-}
-
 export type How = "mean" | "median" | "always" | "any" | number;
 
 /** One map from many runs: the mean, the median, always (min), any (max), or an agreement from 0 to 1. */
 export function reduce(task: TaskScores, how: How): ScoreMap {
   if (how === "mean") return task.mean;
-  if (how === "median") return median(task);
+  if (how === "median") return task.median;
   return orderStatistic(task, how === "always" ? 1 : how === "any" ? 0 : how);
 }
 

@@ -2,7 +2,7 @@
 
 export const VERSION = 2;
 /** The maps of every task that stand before its order statistics. */
-const MAPS = 3;
+const MAPS = 4;
 /** How many steps the range of a head has: 0 is its minimum, this its maximum. */
 const STEPS = 65535;
 
@@ -39,6 +39,7 @@ export type ScoreMap = Float32Array;
 
 export interface TaskScores extends TaskHeader {
   readonly mean: ScoreMap;
+  readonly median: ScoreMap;
   /** Lower and upper end of the 95% bootstrap interval of the mean. */
   readonly low: ScoreMap;
   readonly high: ScoreMap;
@@ -85,7 +86,7 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
     return numbers.subarray(at - cells, at);
   };
   const tasks = header.tasks.map((task): TaskScores => {
-    const maps = { mean: next(), low: next(), high: next() };
+    const maps = { mean: next(), median: next(), low: next(), high: next() };
     if (task.bits === 32) return { ...task, ...maps, order: task.ranks.map(next) };
     const [least, most] = [next(), next()];
     const mine = [rise, rise + (task.ranks.length - 2) * cells] as const;
