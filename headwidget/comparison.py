@@ -77,10 +77,11 @@ def difference(
     scale can be compared; the default where the methods differ. ``"raw"`` leaves them alone, the default where they agree.
     Where only one of the two is signed, sizes are compared: the runs of a head with a negative mean change sign.
 
-    Runs with the same labels are the same prompts (runs that were given no labels count by position): the difference is taken prompt by prompt, and its interval is that
-    of the paired difference. Otherwise the runs are independent samples, and the runs of the difference are Scheffé's
-    (1943): as many as the smaller side has, with mean ``mean(a) − mean(b)``, each of variance ``n (var(a) / n_a + var(b) / n_b)``, so
-    that the interval is honest; one such run belongs to no prompt, and "always" or "any" of them say nothing.
+    Runs with the same labels are the same prompts (runs without labels go by position): the difference is taken prompt by
+    prompt, and its interval is that of the paired difference. Otherwise the runs are independent samples, and the runs of
+    the difference are Scheffé's (1943): ``n``, as many as the smaller side has, uncorrelated, their mean ``mean(a) − mean(b)``, their
+    variance ``n (var(a) / n_a + var(b) / n_b)``, which makes the interval honest. One such run belongs to no prompt: "always"
+    and "any" of them say nothing. With one run on the smaller side there is no interval.
 
     >>> import headwidget as hw
     >>> before, after = (hw.HeadScores.from_arrays({"copy": [[0.1, x]]}, method="mine") for x in (0.25, 0.75))
