@@ -17,6 +17,8 @@ _WHERE = {
     "open": "headwidget.files",
     "Explorer": "headwidget.widget",
     "explore": "headwidget.widget",
+    "compare": "headwidget.comparison",
+    "difference": "headwidget.comparison",
     "Task": "headwidget.tasks",
     "tasks": "headwidget.tasks",
     "Model": "headwidget.models",
@@ -31,6 +33,8 @@ __all__ = [*_WHERE, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from headwidget import tasks as tasks
+    from headwidget.comparison import compare as compare
+    from headwidget.comparison import difference as difference
     from headwidget.engine import score as score
     from headwidget.files import open as open  # noqa: A004
     from headwidget.models import Family as Family
