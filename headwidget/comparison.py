@@ -46,9 +46,7 @@ def compare(
     """
     from headwidget.widget import Explorer
 
-    if "columns" in Explorer.class_trait_names():
-        traits = {"columns": 3, **traits}
-    return Explorer(difference(a, b, names=names, tasks=tasks, heads=heads, normalize=normalize), **traits)
+    return Explorer(difference(a, b, names=names, tasks=tasks, heads=heads, normalize=normalize), **{"columns": 3, **traits})
 
 
 def difference(

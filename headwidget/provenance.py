@@ -62,7 +62,7 @@ def axes(scores: HeadScores) -> list[str]:
 
 
 def line(scores: HeadScores) -> str:
-    """All of it in one line, with the runs of each task.
+    """All of it in one line, with the runs of each task, or of all at once where they are many and alike.
 
     >>> from headwidget import HeadScores
     >>> line(HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta={"model": "tiny", "seed": 0})).split(" · ")[:3]
@@ -70,8 +70,10 @@ def line(scores: HeadScores) -> str:
     """
     pairs = [text if label == "partial" else f"{label} {text}" for label, text in about(scores)]
     at = 1 + next(i for i, part in enumerate(pairs) if part.startswith("method "))
-    runs = ((name, len(scores.runs(name))) for name in scores.tasks)
-    return " · ".join([*pairs[:at], ", ".join(f"{name}: {n} run{'s' * (n != 1)}" for name, n in runs), *pairs[at:]])
+    runs = {name: f"{len(scores.runs(name))} run{'s' * (len(scores.runs(name)) != 1)}" for name in scores.tasks}
+    alike = len(runs) > 3 and len(set(runs.values())) == 1
+    counted = f"{len(runs)} tasks, {runs[scores.tasks[0]]} each" if alike else ", ".join(f"{name}: {text}" for name, text in runs.items())
+    return " · ".join([*pairs[:at], counted, *pairs[at:]])
 
 
 def _known(sources: list[Mapping[str, Any]], key: str) -> str:
