@@ -1,26 +1,20 @@
-"""A real Chromium, a real JupyterLab server with folders of its own, and a second client that reads the kernel's truth."""
+"""A real Chromium, a real Jupyter server with folders of its own, and a second client that reads the kernel's truth."""
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import json
-import os
 import secrets
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from .hosts import Server, free_port, serving, wait_until
 
 ROOT = Path(__file__).parents[2]
 FLAGS = [
@@ -37,16 +31,6 @@ SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},  # every output is drawn, also below the fold
 }
 READY = ".hw-root[data-ready='1']"
-
-
-def wait_until(check: Callable[[], Any], what: str, seconds: float = 20) -> Any:
-    """The first true answer of ``check``, or a failure that says what was waited for and what came last."""
-    end, last = time.monotonic() + seconds, None
-    while time.monotonic() < end:
-        if last := check():
-            return last
-        time.sleep(0.05)
-    pytest.fail(f"waited {seconds:g} s for {what}; last answer: {last!r}")
 
 
 @pytest.fixture(scope="session")
@@ -71,84 +55,21 @@ def page(context: BrowserContext) -> Page:
     return context.new_page()
 
 
-@dataclass(frozen=True)
-class Server:
-    """A running JupyterLab and its folders."""
-
-    url: str
-    token: str
-    root: Path
-    runtime: Path
-    log: Path
-
-    def add(self, source: Path) -> str:
-        """Copy a notebook into the server's folder; gives its path there."""
-        name = f"{source.stem}-{secrets.token_hex(3)}.ipynb"
-        shutil.copy(source, self.root / name)
-        return name
-
-    def write(self, *cells: str) -> str:
-        """Make a notebook of code cells; gives its path there."""
-        import nbformat
-
-        name = f"test-{secrets.token_hex(3)}.ipynb"
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
-        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        nbformat.write(notebook, self.root / name)
-        return name
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One Jupyter server for JupyterLab (/lab) and Notebook 7 (/notebooks)."""
     base = tmp_path_factory.mktemp("lab")
-    folders = {name: base / name for name in ("root", "runtime", "config", "data", "settings", "workspaces", "ipython")}
-    for folder in folders.values():
-        folder.mkdir()
     for name, content in SETTINGS.items():
-        file = folders["settings"] / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        file = base / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(content))
-    env = {
-        **os.environ,
-        "JUPYTER_RUNTIME_DIR": str(folders["runtime"]),
-        "JUPYTER_CONFIG_DIR": str(folders["config"]),
-        "JUPYTER_DATA_DIR": str(folders["data"]),
-        "JUPYTERLAB_SETTINGS_DIR": str(folders["settings"]),
-        "JUPYTERLAB_WORKSPACES_DIR": str(folders["workspaces"]),
-        "IPYTHONDIR": str(folders["ipython"]),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
-    }
-    port, token = _free_port(), secrets.token_hex(16)
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
-    command += ["--ServerApp.port_retries=0", f"--ServerApp.root_dir={folders['root']}", f"--IdentityProvider.token={token}"]
-    command += ["--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"]
-    log = base / "server.log"
-    with log.open("w") as out:
-        process = subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT, cwd=folders["root"])
+    port, token = free_port(), secrets.token_hex(16)
+    command = ["jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
+    command += ["--ServerApp.port_retries=0", f"--ServerApp.root_dir={base / 'root'}", f"--IdentityProvider.token={token}"]
+    command += ["--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"]
     url = f"http://127.0.0.1:{port}"
-
-    def up() -> bool:
-        if process.poll() is not None:
-            pytest.fail(f"JupyterLab stopped:\n{log.read_text()[-3000:]}")
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/api?token={token}", timeout=2):
-            return True
-        return False
-
-    try:
-        wait_until(up, "JupyterLab to answer", 90)
-        yield Server(url, token, folders["root"], folders["runtime"], log)
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
+    with serving(base, command, f"{url}/api?token={token}"):
+        yield Server(url, token, base / "root", base / "runtime")
 
 
 class Kernel:
@@ -191,15 +112,23 @@ class Kernel:
         self.client.stop_channels()
 
 
+# How a notebook's panel is got, by the application that shows it.
+_PANEL = {
+    "lab": """async (app, path) => {
+        const panel = await app.commands.execute('docmanager:open', { path, factory: 'Notebook' });
+        app.shell.collapseLeft();
+        return panel;
+    }""",
+    "notebooks": "async (app) => app.shell.currentWidget",
+}
 _OPEN = """async (path) => {
     const app = window.jupyterapp;
     await app.restored;
-    const panel = await app.commands.execute('docmanager:open', { path, factory: 'Notebook' });
+    const panel = await (%s)(app, path);
     await panel.context.ready;
     await panel.sessionContext.ready;
     await panel.sessionContext.session.kernel.info;
     await panel.revealed;
-    app.shell.collapseLeft();
     window.testPanel = panel;
     window.testDone = false;
     app.commands.execute('notebook:run-all-cells').then(() => { window.testDone = true; });
@@ -210,11 +139,11 @@ _WRONG = """() => Array.from(window.testPanel.model.cells).flatMap((cell) =>
     cell.type === 'code' ? cell.outputs.toJSON().filter((o) => o.output_type === 'error').map((o) => o.traceback.join('\\n')) : [])"""
 
 
-def run_notebook(page: Page, server: Server, path: str, *, seconds: float = 60) -> Kernel:
-    """Open a notebook in JupyterLab, run all its cells to the end, wait for the widget's first drawing; gives its kernel."""
-    page.goto(f"{server.url}/lab?token={server.token}&reset")
+def run_notebook(page: Page, server: Server, path: str, *, app: str = "lab", seconds: float = 60) -> Kernel:
+    """Open a notebook in an application (a key of ``_PANEL``), run all its cells, wait for the widget's first drawing; gives its kernel."""
+    page.goto(f"{server.url}/lab?token={server.token}&reset" if app == "lab" else f"{server.url}/{app}/{path}?token={server.token}")
     page.wait_for_function("() => window.jupyterapp", timeout=60_000)
-    kernel_id = page.evaluate(_OPEN, path)
+    kernel_id = page.evaluate(_OPEN % _PANEL[app], path)
 
     def drawn() -> bool:
         if wrong := page.evaluate(_WRONG):

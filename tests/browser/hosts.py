@@ -1,0 +1,108 @@
+"""Programs that serve notebooks to a browser: each a process with a port and folders of its own, ended when its test ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = {
+    "runtime": "JUPYTER_RUNTIME_DIR",
+    "config": "JUPYTER_CONFIG_DIR",
+    "data": "JUPYTER_DATA_DIR",
+    "settings": "JUPYTERLAB_SETTINGS_DIR",
+    "workspaces": "JUPYTERLAB_WORKSPACES_DIR",
+    "ipython": "IPYTHONDIR",
+    "marimo-config": "XDG_CONFIG_HOME",
+    "marimo-state": "XDG_STATE_HOME",
+}
+
+
+def wait_until(check: Callable[[], Any], what: str, seconds: float = 20) -> Any:
+    """The first true answer of ``check``, or a failure that says what was waited for and what came last."""
+    end, last = time.monotonic() + seconds, None
+    while time.monotonic() < end:
+        if last := check():
+            return last
+        time.sleep(0.05)
+    pytest.fail(f"waited {seconds:g} s for {what}; last answer: {last!r}")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def notebook_of(*cells: str) -> nbformat.NotebookNode:
+    """A notebook of code cells."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return notebook
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running Jupyter server and its folders."""
+
+    url: str
+    token: str
+    root: Path
+    runtime: Path
+
+    def add(self, source: Path) -> str:
+        """Copy a notebook into the server's folder; gives its path there."""
+        name = f"{source.stem}-{secrets.token_hex(3)}.ipynb"
+        shutil.copy(source, self.root / name)
+        return name
+
+    def write(self, *cells: str) -> str:
+        """Make a notebook of code cells; gives its path there."""
+        name = f"test-{secrets.token_hex(3)}.ipynb"
+        nbformat.write(notebook_of(*cells), self.root / name)
+        return name
+
+
+@contextlib.contextmanager
+def serving(base: Path, module: list[str], url: str) -> Iterator[None]:
+    """Run ``python -m module …`` in ``base / "root"`` until ``url`` answers, and end it afterwards; its output is ``base / "server.log"``."""
+    folders = {name: base / name for name in ("root", *FOLDERS)}
+    for folder in folders.values():
+        folder.mkdir(exist_ok=True)
+    env = {**os.environ, **{variable: str(folders[name]) for name, variable in FOLDERS.items()}}
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    log = base / "server.log"
+    with log.open("w") as out:
+        process = subprocess.Popen([sys.executable, "-m", *module], env=env, stdout=out, stderr=subprocess.STDOUT, cwd=folders["root"])
+
+    def up() -> bool:
+        if process.poll() is not None:
+            pytest.fail(f"{module[0]} stopped:\n{log.read_text()[-3000:]}")
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=2):
+            return True
+        return False
+
+    try:
+        wait_until(up, f"{module[0]} to answer", 90)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
