@@ -246,11 +246,19 @@ class HeadScores:
             attrs={"method": self.method, "model": str(self.meta.get("model", ""))},
         )
 
-    def figure(self, columns: int = 4) -> Figure:
-        """A matplotlib figure of the tasks view: one heatmap of means a task, one colour bar; ``.savefig("heads.pdf")`` writes it."""
-        from headwidget.figure import figure
+    def figure(self, view: str = "tasks", *, columns: int | None = None, **settings: Any) -> Figure:
+        """A matplotlib figure of a view, ``"tasks"``, ``"agreement"`` or ``"categories"``; ``.savefig("heads.pdf")`` writes it.
 
-        return figure(self, columns)
+        Some journals refuse matplotlib's Type 3 fonts: ``matplotlib.rcParams["pdf.fonttype"] = 42`` before it is written embeds TrueType.
+
+        ``columns`` is how many maps stand side by side (by default 4 at most). The other settings are the explorer's, and mean the same:
+        ``tasks`` and ``task`` (which ones), ``threshold``, ``rule``, ``sign`` and ``agreement`` (which heads pass), ``reduction`` and
+        ``normalize`` (which numbers), ``colormap``, ``cap`` and ``orientation`` (how they are drawn), ``isolated`` (one class of the legend).
+        """
+        from headwidget.figure import figure
+        from headwidget.settings import settings as checked
+
+        return figure(self, checked(self, view=view, columns=columns, **settings))
 
     def save(self, path: str | Path) -> Path:
         """Write to ``path`` (safetensors + one JSON string): to a temporary name first, then renamed."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import headwidget
-from headwidget import figure, reduce, wire
+from headwidget import palette, reduce, views, wire
 from headwidget.scores import HeadScores
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -85,5 +85,6 @@ def test_a_buffer_that_does_not_fit_is_refused_with_a_sentence(change: str) -> N
 
 @pytest.mark.parametrize("case", SCALES["ranges"])
 def test_colours_are_the_golden_ones(case: dict[str, Any]) -> None:
-    assert figure.colour_range(np.array([case["values"]], np.float32), case["signed"]) == (case["low"], case["high"], case["step"])
-    assert SCALES["diverging"] == figure.DIVERGING
+    span = views.colour_range([np.array([case["values"]], np.float32)], case["signed"])
+    assert (span.low, span.high, span.step) == (case["low"], case["high"], case["step"])
+    assert SCALES["diverging"] == palette.MAPS["blue-orange"]
