@@ -14,7 +14,7 @@ else
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/01_quickstart.ipynb
 endif
 
-test: $(VENV)/.dev build model chromium lint check-js test-py
+test: $(VENV)/.dev build model chromium node_modules/.cdn lint check-js test-py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -25,7 +25,7 @@ check-js: node_modules/.ready
 	npm run --silent check
 	npm test --silent
 
-test-py: $(VENV)/.dev build model chromium
+test-py: $(VENV)/.dev build model chromium node_modules/.cdn
 	$(BIN)/python -m pytest
 
 bench: $(VENV)/.dev build model
@@ -44,6 +44,16 @@ headwidget/static/widget.js: $(JS) package.json node_modules/.ready
 
 node_modules/.ready: package-lock.json .npmrc
 	npm ci --no-fund --no-audit --loglevel=error
+	touch $@
+
+# A page of nbconvert's loads html-manager from a CDN; a browser test answers with the very file. Packed, without the 128 packages it names for bundlers.
+CDN := node_modules/@jupyter-widgets/html-manager
+CDN_SHA256 := 2b9d65cb7913e1c7d671757a10008b32c9c2448d4429513371e55c07d6107638
+node_modules/.cdn: node_modules/.ready
+	mkdir -p $(CDN)
+	npm pack --silent --pack-destination $(CDN) @jupyter-widgets/html-manager@1.0.15 >/dev/null
+	echo "$(CDN_SHA256)  $(CDN)/jupyter-widgets-html-manager-1.0.15.tgz" | sha256sum --check --quiet
+	tar -xzf $(CDN)/*.tgz --strip-components=1 -C $(CDN) && rm $(CDN)/*.tgz
 	touch $@
 
 $(VENV)/.made:
