@@ -40,6 +40,7 @@ USUAL = 2.1
 FLATTEST = 0.6  # a map's shorter side is at least this much of the longer one, as long as cells stay below LARGEST_CELL
 LARGEST_CELL, SMALLEST_CELL = 0.4, 3  # inches, pixels
 TITLE, LABEL, TICK = 10.0, 9.0, 8.0  # font sizes in points
+ROOM = 2.0  # inches that a long title may ask for above a narrow map; longer ones get a second line
 EDGE, GAP, BAR = 0.08, 0.16, 0.14  # inches around everything, between maps, and the width of the colour bar
 INK, GREY = "#1a1a1a", "#6e6e6e"
 PLAIN: dict[str, Any] = {"parse_math": False}  # names are text: "$" and "_" mean nothing
@@ -199,10 +200,11 @@ def _grid(scores: HeadScores, settings: Settings, picture: Picture, dpi: float) 
     pixels = _map_size(x, y, across, dpi)
     width, height = (side / dpi for side in pixels)
     beside = max(_width(name, TICK) for name in y.names) + 0.07  # tick labels left of a map
-    room = max(width, 1.1)  # small maps stand in the middle of it
+    counts = ["" if panel.passes is None or settings.view == "categories" else f" · {int(panel.passes.sum())} pass" for panel in picture.panels]
+    longest = max(_width(_drawable(panel.title), TITLE) + _width(count, TICK) for panel, count in zip(picture.panels, counts))
+    room = max(width, min(longest, ROOM))  # small maps stand in the middle of it
     pitch = beside + room + GAP
     left = EDGE + 0.21 + beside + (room - width) / 2
-    counts = ["" if panel.passes is None or settings.view == "categories" else f" · {int(panel.passes.sum())} pass" for panel in picture.panels]
     titles = [_fitted(panel.title, TITLE, pitch - 0.1 - _width(count, TICK), 2) for panel, count in zip(picture.panels, counts)]
     tops: list[float] = []
     for row in range(down):
@@ -370,7 +372,7 @@ def _width(text: str, size: float) -> float:
 
 def _fitted(text: str, size: float, room: float, most: int) -> str:
     """The text in at most so many lines that fit, broken at spaces; what is left over becomes "…"."""
-    text = " ".join("".join(map(_drawable, text[:500])).split())
+    text = _drawable(text)
     lines: list[str] = []
     while _width(text, size) > room:
         fits = max(1, bisect.bisect_right(range(1, len(text)), room, key=lambda n: _width(text[:n] + "…", size)))
@@ -384,7 +386,7 @@ def _fitted(text: str, size: float, room: float, most: int) -> str:
     return "\n".join([*lines, text])
 
 
-def _drawable(letter: str) -> str:
-    """Letters that no file could hold are replaced."""
-    kind = unicodedata.category(letter)
-    return " " if kind == "Cc" else "\ufffd" if kind in ("Cs", "Cn") else letter
+def _drawable(text: str) -> str:
+    """The text in one line, without letters that no file could hold, and no longer than could ever be shown."""
+    kinds = [(letter, unicodedata.category(letter)) for letter in text[:500]]
+    return " ".join("".join(" " if kind == "Cc" else "\ufffd" if kind in ("Cs", "Cn") else letter for letter, kind in kinds).split())

@@ -212,10 +212,10 @@ def _columns(agreement: float, runs: int) -> list[tuple[str, float]]:
     """Always and Any, and between them the agreement asked for when it is neither.
 
     >>> _columns(1.0, 10), _columns(0.75, 10)
-    ([('Always', 1.0), ('Any', 0.0)], [('Always', 1.0), ('at least 8 of 10', 0.75), ('Any', 0.0)])
+    ([('Always', 1.0), ('Any', 0.0)], [('Always', 1.0), ('≥ 8 of 10', 0.75), ('Any', 0.0)])
     """
     needed = reduce.runs_needed(agreement, runs)
-    between = [] if needed in (1, runs) else [(f"at least {needed} of {runs}", agreement)]
+    between = [] if needed in (1, runs) else [(f"≥ {needed} of {runs}", agreement)]
     return [("Always", 1.0), *between, ("Any", 0.0)]
 
 
@@ -278,7 +278,8 @@ def _categories(scores: HeadScores, settings: Settings) -> Picture:
     legend = tuple(Entry(name, int((classes == i).sum())) for i, name in enumerate(names))
     keep = None if settings.isolated not in names else classes == names.index(settings.isolated)
     panels = [Panel(ALL, classes.astype(np.float32), keep)]
-    panels += [Panel(category, np.where(mask, place[category], 0).astype(np.float32), keep) for category, mask in members.items()]
+    for category, mask in members.items():
+        panels.append(Panel(category, np.where(mask, place[category], 0).astype(np.float32), None if keep is None else keep & mask))
     return Picture(
         panels=tuple(panels),
         range=Range(0.0, float(len(names) - 1), 1.0),

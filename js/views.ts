@@ -226,7 +226,7 @@ export function viewsOf(scores: Scores): Views {
         ...members.map(([title, place, mask]) => ({
           title,
           values: Float32Array.from(mask, (member) => member * place),
-          passes: keep,
+          passes: keep && keep.map((one, i) => one & mask[i]!),
           task: null,
         })),
       ],
@@ -271,7 +271,7 @@ export function numberName(scores: Scores, settings: Settings = DEFAULTS): strin
 export function agreements(agreement: number, runs: number): [string, number][] {
   const needed = runsNeeded(agreement, runs);
   const between: [string, number][] =
-    needed === 1 || needed === runs ? [] : [[`at least ${needed} of ${runs}`, agreement]];
+    needed === 1 || needed === runs ? [] : [[`≥ ${needed} of ${runs}`, agreement]];
   return [["Always", 1], ...between, ["Any", 0]];
 }
 

@@ -145,7 +145,7 @@ def test_a_threshold_counts_heads_behind_the_title() -> None:
 def test_agreement_has_a_row_a_task_from_always_to_any() -> None:
     arrays = {"Math": np.random.default_rng(0).random((4, 5, 5)), "Once": np.ones((1, 5, 5))}
     drawn = HeadScores.from_arrays(arrays, method="mine").figure("agreement", agreement=0.5)
-    assert [axes.get_title() for axes in maps(drawn)] == ["Math (Always)", "Math (at least 2 of 4)", "Math (Any)", "Once (Always)", "Once (Any)"]
+    assert [axes.get_title() for axes in maps(drawn)] == ["Math (Always)", "Math (≥ 2 of 4)", "Math (Any)", "Once (Always)", "Once (Any)"]
     always, _, most, once, once_any = (axes.get_position() for axes in maps(drawn))
     assert (once.x0, once_any.x0) == (always.x0, most.x0)
     assert once.y1 < always.y0
