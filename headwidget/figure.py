@@ -200,7 +200,8 @@ def _grid(scores: HeadScores, settings: Settings, picture: Picture, dpi: float) 
     pixels = _map_size(x, y, across, dpi)
     width, height = (side / dpi for side in pixels)
     beside = max(_width(name, TICK) for name in y.names) + 0.07  # tick labels left of a map
-    counts = ["" if panel.passes is None or settings.view == "categories" else f" · {int(panel.passes.sum())} pass" for panel in picture.panels]
+    word = "on" if settings.view == "agreement" else "pass"
+    counts = ["" if panel.passes is None or settings.view == "categories" else f" · {int(panel.passes.sum())} {word}" for panel in picture.panels]
     longest = max(_width(_drawable(panel.title), TITLE) + _width(count, TICK) for panel, count in zip(picture.panels, counts))
     room = max(width, min(longest, ROOM))  # small maps stand in the middle of it
     pitch = beside + room + GAP
