@@ -121,9 +121,9 @@ def cut(strengths: Array, settings: Settings, signed: bool) -> np.float32 | None
     if settings.threshold is None:
         return None
     if settings.rule == "value":
-        return np.float32(settings.threshold)
+        return reduce.float32(settings.threshold)
     if settings.rule == "elbow":
-        found = np.float32(settings.threshold * reduce.elbow(np.maximum(strengths, 0) if signed else strengths))
+        found = reduce.float32(settings.threshold * reduce.elbow(np.maximum(strengths, 0) if signed else strengths))
     else:
         k = kept(settings.rule, settings.threshold, strengths.size)
         if k == 0:
@@ -240,7 +240,7 @@ def _raw_cut(scores: HeadScores, task: str, settings: Settings) -> np.float32:
     edge = cut(strength(scores, task, plain), plain, scores.signed)
     assert edge is not None
     if settings.normalize == "share" and settings.rule == "value":
-        return np.float32(float(edge) * reduce.whole(number(scores, task, plain)))
+        return reduce.float32(float(edge) * reduce.whole(number(scores, task, plain)))
     return edge
 
 
