@@ -239,9 +239,12 @@ def _raw_cut(scores: HeadScores, task: str, settings: Settings) -> np.float32:
     plain = Settings(threshold=settings.threshold, rule=settings.rule, sign=settings.sign, reduction=settings.reduction)
     edge = cut(strength(scores, task, plain), plain, scores.signed)
     assert edge is not None
-    if settings.normalize == "share" and settings.rule == "value":
-        return reduce.float32(float(edge) * reduce.whole(number(scores, task, plain)))
-    return edge
+    if settings.normalize is None or settings.rule != "value":
+        return edge
+    whole = reduce.whole(number(scores, task, plain))
+    if whole == 0 and edge > 0:
+        return np.float32(np.inf)  # of nothing, every share is zero
+    return reduce.float32(float(edge) * whole)
 
 
 # ---- the categories view ----
