@@ -14,6 +14,7 @@ negative (``"hurts"``) or its size (``"either"``). Every rule gives each task on
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -341,9 +342,11 @@ def decimals(step: float) -> int:
 
 
 def _fixed(value: float, digits: int) -> str:
-    if digits < 0:
-        return "0" if value == 0 else f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e+").replace("-", "−")
-    text = f"{value:.{digits}f}"
+    if digits < 0 and value == 0:
+        return "0"
+    with decimal.localcontext() as context:
+        context.rounding = decimal.ROUND_HALF_UP  # as the browser does
+        text = f"{decimal.Decimal(value):{'.1e' if digits < 0 else f'.{digits}f'}}"
     return (text.replace("-", "") if float(text) == 0 else text).replace("-", "−")
 
 
