@@ -67,9 +67,15 @@ def reduce(values: Array, how: How = "mean") -> Array:
     raise ValueError(f"reduction {how!r} is not known; use 'mean', 'median', 'always', 'any' or a number from 0 to 1.")
 
 
+def float32(threshold: float) -> np.float32:
+    """A threshold as it is compared; beyond the largest float32 it is infinite, and nothing reaches it."""
+    with np.errstate(over="ignore"):
+        return np.float32(threshold)
+
+
 def reaches(values: Array, threshold: float) -> Mask:
     """Where a score reaches the threshold, compared in float32 as the browser does."""
-    return values >= np.float32(threshold)
+    return values >= float32(threshold)
 
 
 def on(values: Array, threshold: float, agreement: float = 1.0) -> Mask:

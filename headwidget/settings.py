@@ -9,7 +9,6 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +63,8 @@ def settings(scores: HeadScores, **given: Any) -> Settings:
     """
     if unknown := [name for name in given if name not in NAMES]:
         raise TypeError(f"there is no setting {', '.join(map(repr, unknown))}; the settings are {', '.join(NAMES)}.")
-    if "threshold" not in given:
-        given["threshold"] = START.get(given.get("rule", "value"))
     checks = {name: check(scores, name, value) for name, value in given.items()}
+    checks.setdefault("threshold", START[checks.get("rule", "value")])
     checks.setdefault("tasks", list(scores.tasks))
     return Settings(**{**checks, "tasks": tuple(checks["tasks"])})
 
@@ -106,30 +104,38 @@ def selected(scores: HeadScores, value: Any) -> list[list[int]]:
 
 
 def _many(value: Any, what: str) -> list[Any]:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ValueError(f"{what}; got {value!r}.")
-    return list(value)
+    try:
+        if not isinstance(value, str):
+            return list(value)
+    except TypeError:  # it holds nothing
+        pass
+    raise ValueError(f"{what}; got {value!r}.")
 
 
 def _tasks(scores: HeadScores, value: Any) -> list[str]:
     names = _many(value, "tasks is a list of task names")
     for name in names:
-        _task(scores, name)
+        _known(scores, name)
         if names.count(name) > 1:
             raise ValueError(f"tasks names {name!r} twice.")
     return names
 
 
 def _task(scores: HeadScores, value: Any) -> str | None:
-    if value is None:
-        return None
+    return None if value is None else _known(scores, value)
+
+
+def _known(scores: HeadScores, value: Any) -> str:
     if not isinstance(value, str) or value not in scores.tasks:
         raise ValueError(f"no task {value!r} in these scores; they have {', '.join(map(repr, scores.tasks))}.")
     return value
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond any float
+        return False
 
 
 def _threshold(_: HeadScores, value: Any) -> float | None:
@@ -152,7 +158,7 @@ def _cap(_: HeadScores, value: Any) -> float | str | None:
     if isinstance(value, str):
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value.strip())
         if found and 0 < float(found[1]) <= 100:
-            return f"{float(found[1]):g}%"
+            return f"{found[1]}%"
     elif _is_number(value) and value > 0:
         return float(value)
     raise ValueError(f"cap is a number above 0, a percentile such as '99%', or None to choose one; got {value!r}.")

@@ -14,6 +14,7 @@ negative (``"hurts"``) or its size (``"either"``). Every rule gives each task on
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,9 +122,9 @@ def cut(strengths: Array, settings: Settings, signed: bool) -> np.float32 | None
     if settings.threshold is None:
         return None
     if settings.rule == "value":
-        return np.float32(settings.threshold)
+        return reduce.float32(settings.threshold)
     if settings.rule == "elbow":
-        found = np.float32(settings.threshold * reduce.elbow(np.maximum(strengths, 0) if signed else strengths))
+        found = reduce.float32(settings.threshold * reduce.elbow(np.maximum(strengths, 0) if signed else strengths))
     else:
         k = kept(settings.rule, settings.threshold, strengths.size)
         if k == 0:
@@ -239,9 +240,12 @@ def _raw_cut(scores: HeadScores, task: str, settings: Settings) -> np.float32:
     plain = Settings(threshold=settings.threshold, rule=settings.rule, sign=settings.sign, reduction=settings.reduction)
     edge = cut(strength(scores, task, plain), plain, scores.signed)
     assert edge is not None
-    if settings.normalize == "share" and settings.rule == "value":
-        return np.float32(float(edge) * reduce.whole(number(scores, task, plain)))
-    return edge
+    if settings.normalize is None or settings.rule != "value":
+        return edge
+    whole = reduce.whole(number(scores, task, plain))
+    if whole == 0 and edge > 0:
+        return np.float32(np.inf)  # of nothing, every share is zero
+    return reduce.float32(float(edge) * whole)
 
 
 # ---- the categories view ----
@@ -339,9 +343,11 @@ def decimals(step: float) -> int:
 
 
 def _fixed(value: float, digits: int) -> str:
-    if digits < 0:
-        return "0" if value == 0 else f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e+").replace("-", "−")
-    text = f"{value:.{digits}f}"
+    if digits < 0 and value == 0:
+        return "0"
+    with decimal.localcontext() as context:
+        context.rounding = decimal.ROUND_HALF_UP  # as the browser does
+        text = f"{decimal.Decimal(value):{'.1e' if digits < 0 else f'.{digits}f'}}"
     return (text.replace("-", "") if float(text) == 0 else text).replace("-", "−")
 
 

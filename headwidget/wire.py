@@ -8,7 +8,8 @@ layer-major, layers x heads:
   maximum alone.
 - Steps, uint16, for the tasks of 16 bits: for each order statistic in between, a map of how many steps it lies above the
   one before it. A step is 1/65535 of the head's own range; :func:`_value` says what a number of steps stands for. Steps
-  are rounded down: the browser may understate agreement, never overstate it.
+  are rounded down and the score lies at most one step above: the browser reads both bounds, so that in neither direction
+  (helps, hurts) it overstates agreement.
 
 Both parts are written in byte planes (the lowest byte of every number, then the next byte of every number, and so on),
 which deflate packs better in an exported page. The size does not grow with the number of prompts (``reduce.MOST_RANKS``).
@@ -120,6 +121,7 @@ def _steps(ordered: Array) -> Steps:
     part = (inner.astype(np.float64) - least) / np.where(span == 0, 1, span)
     steps: Steps = np.floor(part * STEPS).astype(np.uint16)
     steps -= _value(steps, least, most) > inner  # where rounding overshot; a step is far larger than any rounding
+    steps += (steps < STEPS) & (_value(np.minimum(steps, STEPS - 1) + np.uint16(1), least, most) < inner)  # or fell short
     return steps
 
 

@@ -163,8 +163,11 @@ export function download(name: string, content: Blob): string {
 /** The selected heads, a row a head and task: layer, head, task, number, interval, rank, passes. */
 export function csv(state: State): string {
   const { scores, views } = state;
-  const quoted = (value: string): string =>
-    /[",\n\r]|^[=+\-@\t]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
+  // A spreadsheet would run a name that starts as a formula does, quoted or not: an apostrophe makes it text.
+  const quoted = (name: string): string => {
+    const value = /^[=+\-@\t\r]/.test(name) ? `'${name}` : name;
+    return /[",\n\r]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
+  };
   const lines = ["layer,head,task,runs,mean,low95,high95,min,max,rank,passes"];
   const cells = selectedCells(state);
   for (const task of scores?.tasks ?? []) {

@@ -35,15 +35,16 @@ export function keptRank(kept: readonly number[], runs: number, agreement: numbe
  * With `direction` -1 a run reaches a value by being as far below zero: "always" is then the largest run.
  */
 export function orderStatistic(task: TaskScores, agreement: number, direction: 1 | -1 = 1): ScoreMap {
-  const { ranks: kept, runs, order } = task;
-  if (direction === 1) return order[keptRank(kept, runs, agreement)]!;
+  const { ranks: kept, runs } = task;
+  if (direction === 1) return task.order[keptRank(kept, runs, agreement)]!;
   const least = runsNeeded(agreement, runs) - 1;
-  return order[kept.findIndex((rank) => rank >= least)]!;
+  return task.above[kept.findIndex((rank) => rank >= least)]!;
 }
 
 /** How many runs of each head are at least `edge` (or, with `direction` -1, at most -`edge`); never overstated. */
 export function reaching(task: TaskScores, edge: number, direction: 1 | -1): Uint32Array {
-  const { ranks: kept, runs, order } = task;
+  const { ranks: kept, runs } = task;
+  const order = direction === 1 ? task.order : task.above;
   const out = new Uint32Array(task.mean.length);
   const bound = edge * direction;
   for (let cell = 0; cell < out.length; cell++) {

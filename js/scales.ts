@@ -78,7 +78,7 @@ function decimalsOf(step: number): number {
 /** A number with so many digits after the point and a true minus sign. */
 function fixed(value: number, decimals: number): string {
   const text = decimals < 0 ? (value === 0 ? "0" : value.toExponential(1)) : value.toFixed(decimals);
-  return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
+  return (Number(text) === 0 ? text.replace("-", "") : text).replace(/-/g, "−");
 }
 
 /** Scores as text, all with the same digits, fine enough for the range of colours. */

@@ -127,7 +127,9 @@ export function viewsOf(scores: Scores): Views {
   const rawCut = (task: TaskScores, settings: Settings): number => {
     const edge = cut(task, { ...settings, normalize: null })!;
     if (settings.normalize === null || settings.rule !== "value") return edge;
-    return Math.fround(edge * whole(plain(task, settings)));
+    const total = whole(plain(task, settings));
+    if (total === 0 && edge > 0) return Number.POSITIVE_INFINITY; // of nothing, every share is zero
+    return Math.fround(edge * total);
   };
   const counts = (task: TaskScores, settings: Settings): Uint32Array | null => {
     if (settings.threshold === null) return null;

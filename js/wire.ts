@@ -43,8 +43,10 @@ export interface TaskScores extends TaskHeader {
   /** Lower and upper end of the 95% bootstrap interval of the mean. */
   readonly low: ScoreMap;
   readonly high: ScoreMap;
-  /** One map for each kept rank, smallest first. */
+  /** One map for each kept rank, smallest first; of 16 bits rounded down. */
   readonly order: readonly ScoreMap[];
+  /** The same, of 16 bits rounded up: what a run must be compared with by how far it lies below. */
+  readonly above: readonly ScoreMap[];
 }
 
 export interface Scores extends Omit<Header, "tasks"> {
@@ -87,16 +89,24 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
   };
   const tasks = header.tasks.map((task): TaskScores => {
     const maps = { mean: next(), median: next(), low: next(), high: next() };
-    if (task.bits === 32) return { ...task, ...maps, order: task.ranks.map(next) };
+    if (task.bits === 32) {
+      const order = task.ranks.map(next);
+      return { ...task, ...maps, order, above: order };
+    }
     const [least, most] = [next(), next()];
     const mine = [rise, rise + (task.ranks.length - 2) * cells] as const;
     rise = mine[1];
-    const order = once(() => [least, ...climbed(lower.subarray(...mine), upper.subarray(...mine), least, most), most]);
+    const [low, high] = [lower.subarray(...mine), upper.subarray(...mine)];
+    const order = once(() => [least, ...climbed(low, high, least, most, 0), most]);
+    const above = once(() => [least, ...climbed(low, high, least, most, 1), most]);
     return {
       ...task,
       ...maps,
       get order() {
         return order(); // most of the work, and a first paint of means needs none of it
+      },
+      get above() {
+        return above();
       },
     };
   });
@@ -115,9 +125,9 @@ function once<T>(make: () => T): () => T {
 /**
  * The order statistics between minimum and maximum, from how many steps each lies above the one before it: `lower` and
  * `upper` are the two bytes of those. Worked out in double and rounded once, in this order, as in Python: the two agree
- * in every bit.
+ * in every bit. With `more` 1 each is a step higher, which no run of that rank exceeds.
  */
-function climbed(lower: Uint8Array, upper: Uint8Array, least: ScoreMap, most: ScoreMap): ScoreMap[] {
+function climbed(lower: Uint8Array, upper: Uint8Array, least: ScoreMap, most: ScoreMap, more: 0 | 1): ScoreMap[] {
   const cells = least.length;
   const step = new Float64Array(cells);
   for (let cell = 0; cell < cells; cell++) step[cell] = (most[cell]! - least[cell]!) / STEPS;
@@ -127,7 +137,7 @@ function climbed(lower: Uint8Array, upper: Uint8Array, least: ScoreMap, most: Sc
     for (let cell = 0; cell < cells; cell++) {
       const above = (steps[cell]! + low[cell]! + (high[cell]! << 8)) & STEPS;
       steps[cell] = above;
-      map[cell] = above === STEPS ? most[cell]! : least[cell]! + above * step[cell]!;
+      map[cell] = above + more >= STEPS ? most[cell]! : least[cell]! + (above + more) * step[cell]!;
     }
   };
   const maps: ScoreMap[] = [];

@@ -60,6 +60,8 @@ def test_steps_hold_over_all_of_float32(column: list[float]) -> None:
     true = np.sort(np.array(column, np.float32))[:, None, None]
     steps = wire._steps(true)
     hold(true, np.concatenate([true[:1], wire._value(steps, true[0], true[-1]), true[-1:]]))
+    above = wire._value(np.minimum(steps, wire.STEPS - 1) + np.uint16(1), true[0], true[-1])
+    assert (above >= true[1:-1]).all()  # what the browser takes a score for where less is more
 
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 33), st.integers(1, 3)), elements=ANY | EXTREME))
@@ -87,6 +89,7 @@ def test_tasks_of_many_and_of_few_runs_share_a_buffer() -> None:
     for task, runs in zip(wire.decode(header, buffer), values.values()):
         true = np.sort(runs, axis=0)[reduce.ranks(len(runs))]
         np.testing.assert_array_equal(task["mean"], reduce.mean(runs))
+        np.testing.assert_array_equal(task["median"], np.median(runs.astype(np.float64), axis=0).astype(np.float32))
         hold(true.reshape(len(true), -1), task["order"].reshape(len(true), -1))
         low, high = reduce.interval(runs)
         np.testing.assert_array_equal(task["low"], low)

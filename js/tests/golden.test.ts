@@ -5,30 +5,21 @@ import reduceCases from "../../tests/golden/reduce.json";
 import scales from "../../tests/golden/scales.json";
 import wireCase from "../../tests/golden/wire.json";
 import * as reduce from "../reduce";
-import { colourRange, stops } from "../scales";
-import { decode, type Header, type Scores, type TaskScores } from "../wire";
+import { colourRange } from "../scales";
+import { DEFAULTS, type Settings } from "../settings";
+import { viewsOf } from "../views";
+import { decode, type Header } from "../wire";
+import { bytes, list, scoresOf, task } from "./fixtures";
 
-const bytes = (text: string): Uint8Array => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-const list = (map: ArrayLike<number>): number[] => Array.from(map);
-
-/** A task as the wire would bring it: the mean, and the order statistics that are kept. */
-function task(values: number[][][], mean: number[]): TaskScores {
-  const runs = values.map((run) => run.flat());
-  const cells = mean.map((_, i) => runs.map((run) => run[i]!).sort((a, b) => a - b));
-  const ranks = reduce.ranks(runs.length);
-  const order = ranks.map((rank) => Float32Array.from(cells, (cell) => cell[rank]!));
-  const map = Float32Array.from(mean);
-  const header = { name: "", category: null, note: null, runs: runs.length, ranks, bits: 32 };
-  return { ...header, mean: map, low: map, high: map, order };
-}
-
-describe.each(reduceCases)("$name", ({ values, expected }) => {
-  const one = task(values, expected.mean);
+describe.each(reduceCases)("$name", ({ values, layers, expected }) => {
+  const flat = values.map((run) => run.flat());
+  const one = task("one", flat);
   const heads = values[0]![0]!.length;
 
   it("reduces as Python does", () => {
     expect(one.ranks).toEqual(expected.ranks);
     expect(list(reduce.reduce(one, "mean"))).toEqual(expected.mean);
+    expect(list(reduce.reduce(one, "median"))).toEqual(expected.median);
     expect(list(reduce.reduce(one, "always"))).toEqual(expected.always);
     expect(list(reduce.reduce(one, "any"))).toEqual(expected.any);
     expect(reduce.elbow(one.mean)).toBe(expected.elbow);
@@ -36,11 +27,6 @@ describe.each(reduceCases)("$name", ({ values, expected }) => {
     list(reduce.share(one.mean)).forEach((value, i) => {
       expect(value).toBeCloseTo(expected.share[i]!, 6);
     });
-  });
-
-  it("has the median, exact while all runs are here or odd in number, else the upper middle one", () => {
-    const exact = one.ranks.length === one.runs || one.runs % 2 === 1;
-    expect(list(reduce.reduce(one, "median"))).toEqual(exact ? expected.median : expected.agreement["0.5"].exact);
   });
 
   it.each(Object.entries(expected.agreement))("agrees at %s", (text, at) => {
@@ -55,12 +41,15 @@ describe.each(reduceCases)("$name", ({ values, expected }) => {
   });
 
   it.each(Object.entries(expected.threshold))("counts the same heads at %s", (text, at) => {
-    const threshold = Number(text);
-    expect(list(reduce.reaches(one.mean, threshold))).toEqual(at.mean);
-    expect(list(reduce.reaches(reduce.sizes(one.mean), threshold))).toEqual(at.size);
-    expect(list(reduce.on(one, threshold, 1))).toEqual(at.always);
-    expect(list(reduce.on(one, threshold, 0))).toEqual(at.any);
-    if (one.ranks.length === one.runs) expect(list(reduce.on(one, threshold, 0.5))).toEqual(at.half);
+    const settings: Settings = { ...DEFAULTS, tasks: ["one"], threshold: Number(text) };
+    const passing = (signed: boolean, more: Partial<Settings> = {}): number[] =>
+      list(viewsOf(scoresOf([one], layers, signed)).picture({ ...settings, ...more }).passing!);
+    expect(passing(false)).toEqual(at.mean);
+    expect(passing(true)).toEqual(at.size); // signed scores by their size
+    expect(passing(false, { view: "agreement", agreement: 1 })).toEqual(at.always);
+    expect(passing(false, { view: "agreement", agreement: 0 })).toEqual(at.any);
+    if (one.ranks.length < one.runs) return; // understated: many.test.ts
+    expect(passing(false, { view: "agreement", agreement: 0.5 })).toEqual(at.half);
   });
 });
 
@@ -74,6 +63,7 @@ describe("the wire", () => {
     expect(scores.tasks.map((t) => t.bits)).toEqual([32, 32, 16]);
     scores.tasks.forEach((one, i) => {
       expect(list(one.mean)).toEqual(wireCase.tasks[i]!.mean);
+      expect(list(one.median)).toEqual(wireCase.tasks[i]!.median);
       expect(one.order.map(list)).toEqual(wireCase.tasks[i]!.order);
       expect(one.low.every((low, cell) => low <= one.mean[cell]! && one.mean[cell]! <= one.high[cell]!)).toBe(true);
     });
@@ -121,6 +111,7 @@ describe("the wire", () => {
       expect(list(one.mean)).toEqual(wireCase.tasks[i]!.mean);
       expect(one.order.map(list)).toEqual(wireCase.tasks[i]!.order);
       expect(one.order).toBe(one.order); // unpacked once
+      expect(one.above).toBe(one.above);
     });
   });
 
@@ -137,12 +128,6 @@ describe("the wire", () => {
 
 describe("colours", () => {
   it.each(scales.ranges)("span what Python's figure spans, case %#", ({ values, signed, low, high, step }) => {
-    const one = { tasks: [{ mean: Float32Array.from(values) }], signed } as unknown as Scores;
-    expect(colourRange(one)).toMatchObject({ low, high, step });
-  });
-
-  it("are those of Python's figure", () => {
-    const text = stops(true, "light").map((rgb) => rgb.map((part) => part.toString(16).padStart(2, "0")).join(""));
-    expect(text.join(" ")).toBe(scales.diverging);
+    expect(colourRange([Float32Array.from(values)], signed, null)).toMatchObject({ low, high, step });
   });
 });

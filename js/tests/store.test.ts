@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
 import wireCase from "../../tests/golden/wire.json";
 import { standIn, type WidgetModel } from "../model";
-import { createStore, passing, type Store, shownTasks, toggled } from "../store";
+import { createStore, type Store } from "../store";
 
 const buffer = Uint8Array.from(atob(wireCase.buffer), (c) => c.charCodeAt(0));
 const start = {
@@ -41,13 +41,13 @@ describe("the store", () => {
     store.subscribe(heard);
     store.sync({ threshold: 0.1 });
     store.sync({ threshold: 0.2 });
-    store.show({ hover: { row: 0, head: 1, x: 0, y: 0 } });
+    store.point({ row: 0, head: 1, place: { x: 0, y: 0 } });
     expect(heard).not.toHaveBeenCalled();
     nextFrame();
-    expect(heard).toHaveBeenCalledExactlyOnceWith(new Set(["threshold", "hover"]));
+    expect(heard).toHaveBeenCalledExactlyOnceWith(new Set(["threshold", "point", "cursor"]));
   });
 
-  it("saves a drag now and then, with the last value, and hover never", () => {
+  it("saves a drag now and then, with the last value, and hover only when Python listens", () => {
     const { store } = view();
     for (let i = 1; i <= 20; i++) {
       store.sync({ threshold: i });
@@ -58,9 +58,45 @@ describe("the store", () => {
     expect(saved.mock.calls.length).toBeLessThan(5);
     expect(model.get("threshold")).toBe(20);
     saved.mockClear();
-    store.show({ hover: { row: 1, head: 1, x: 5, y: 5 } });
+    store.point({ row: 1, head: 1, place: { x: 5, y: 5 } });
     vi.advanceTimersByTime(500);
     expect(saved).not.toHaveBeenCalled();
+    model.set("_hover_heard", true);
+    store.point({ row: 1, head: 2 });
+    store.point({ row: 1, head: 3 });
+    vi.advanceTimersByTime(500);
+    expect(saved).toHaveBeenCalledOnce();
+    expect(model.get("hover")).toEqual([7, 3]); // by the model's own layer number
+  });
+
+  it("points at the same head in every view of a model, and at one that Python names", () => {
+    const [one, two] = [view().store, view().store];
+    one.point({ row: 2, head: 0, place: { x: 9, y: 9 } });
+    expect(one.state.point).toEqual({ row: 2, head: 0, place: { x: 9, y: 9 } }); // not replaced by its own echo
+    expect(two.state.point).toEqual({ row: 2, head: 0 }); // no card elsewhere
+    model.set("hover", [3, 1]); // as from Python
+    expect([one.state.point, two.state.point]).toEqual([
+      { row: 0, head: 1 },
+      { row: 0, head: 1 },
+    ]);
+    model.set("hover", [4, 1]); // a layer these scores do not have
+    expect(one.state.point).toBeNull();
+    one.point({ row: 1, head: 1 });
+    one.point(null);
+    expect([one.state.point, two.state.point, model.get("hover")]).toEqual([null, null, null]);
+    expect(one.state.cursor).toEqual({ row: 1, head: 1 }); // the keyboard goes on from there
+  });
+
+  it("makes a picture once for what it depends on", () => {
+    const { store } = view();
+    const picture = store.picture();
+    store.point({ row: 0, head: 0 });
+    store.sync({ selected: [[3, 1]] });
+    expect(store.picture()).toBe(picture);
+    store.sync({ threshold: 0.1 });
+    expect(store.picture()).not.toBe(picture);
+    model.set("_buffer", new Uint8Array(3));
+    return Promise.resolve().then(() => expect(store.picture()).toBeNull());
   });
 
   it("keeps two views of one model in step", () => {
@@ -131,46 +167,22 @@ describe("what follows from the state", () => {
   it("shows tasks in the order asked for, without those it does not have", () => {
     const { store } = view();
     store.sync({ tasks: ["long", "gone", "<b>syntax</b>"] });
-    expect(shownTasks(store.state).map((task) => task.name)).toEqual(["long", "<b>syntax</b>"]);
+    expect(store.picture()?.panels.map((panel) => panel.title)).toEqual(["long", "<b>syntax</b>"]);
+    store.sync({ task: "math 🧮" });
+    expect(store.picture()?.panels.map((panel) => panel.title)).toEqual(["math 🧮"]); // alone, though not among the others
+    store.sync({ task: "gone" });
+    expect(store.picture()?.panels.map((panel) => panel.title)).toEqual(["long", "<b>syntax</b>"]);
   });
 
   it("compares signed scores by size", () => {
     const { store } = view();
-    store.sync({ threshold: 0.25 });
+    store.sync({ threshold: 0.25, tasks: ["<b>syntax</b>"] });
     const task = store.state.scores!.tasks[0]!;
-    const passes = Array.from(passing(store.state, task)!);
+    const passes = Array.from(store.picture()!.panels[0]!.passes!);
     expect(passes).toEqual(Array.from(task.mean, (value) => (Math.abs(value) >= 0.25 ? 1 : 0)));
     expect(task.mean.some((value, i) => value < 0 && passes[i])).toBe(true);
     store.sync({ threshold: null });
-    expect(passing(store.state, task)).toBeNull();
-  });
-
-  it("selects by click: replace, end, add, take away", () => {
-    expect(toggled([], [1, 2], false)).toEqual([[1, 2]]);
-    expect(toggled([[1, 2]], [1, 2], false)).toEqual([]);
-    expect(
-      toggled(
-        [
-          [1, 2],
-          [3, 4],
-        ],
-        [1, 2],
-        false,
-      ),
-    ).toEqual([[1, 2]]);
-    expect(toggled([[1, 2]], [3, 4], true)).toEqual([
-      [1, 2],
-      [3, 4],
-    ]);
-    expect(
-      toggled(
-        [
-          [1, 2],
-          [3, 4],
-        ],
-        [1, 2],
-        true,
-      ),
-    ).toEqual([[3, 4]]);
+    expect(store.picture()!.panels[0]!.passes).toBeNull();
+    expect(store.picture()!.passing).toBeNull();
   });
 });

@@ -1,7 +1,7 @@
 """Makes the golden fixtures that hold the Python and TypeScript twins together: python tests/golden/make.py.
 
-The expectations of reduce.json are worked out here the slow way, from the definitions, in plain Python: a third opinion
-that neither twin shares code with. wire.json is what ``wire.encode`` sends for one of the cases.
+The expectations of reduce.json and views.json are worked out here and in reference.py the slow way, from the definitions, in
+plain Python: a third opinion that neither twin shares code with. wire.json is what ``wire.encode`` sends for one of the cases.
 """
 
 from __future__ import annotations
@@ -10,18 +10,13 @@ import base64
 import json
 import math
 import random
-import struct
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from reference import Runs, along, bar, f32, knee, needed, picture
+
 HERE = Path(__file__).parent
-Runs = list[list[list[float]]]  # [run][layer][head]
-
-
-def f32(x: float) -> float:
-    """The float32 nearest to x."""
-    return float(struct.unpack("<f", struct.pack("<f", x))[0])
 
 
 def made(seed: int, runs: int, layers: int, heads: int, low: float, high: float) -> Runs:
@@ -44,11 +39,6 @@ def cases() -> list[dict[str, Any]]:
         {"name": "a hundred and one runs", "layers": [0, 1], "values": made(6, 101, 2, 2, 0.0, 1.0)},
         {"name": "all heads alike", "layers": [0, 1], "values": flat},
     ]
-
-
-def needed(agreement: float, runs: int) -> int:
-    """The smallest k >= 1 with k / runs >= agreement, allowing for the last digits of a double."""
-    return next(k for k in range(1, runs + 1) if k >= agreement * runs - 1e-9)
 
 
 def kept(runs: int) -> list[int]:
@@ -98,15 +88,6 @@ def expected(values: Runs) -> dict[str, Any]:
     }
 
 
-def knee(size: list[float]) -> float:
-    """The value farthest below the straight line from the largest (at 0) to the smallest (at 1)."""
-    if len(size) < 3 or size[0] == size[-1]:
-        return size[0]
-    last = len(size) - 1
-    below = [1 - i / last - (v - size[-1]) / (size[0] - size[-1]) for i, v in enumerate(size)]
-    return size[below.index(max(below))]
-
-
 def packed(column: list[float], ranks: list[int]) -> list[float]:
     """What the wire keeps of one head's sorted runs, in exact fractions: between least and most whole 65535ths of the range, rounded down."""
     least, most = Fraction(column[0]), Fraction(column[-1])
@@ -136,7 +117,7 @@ def wire_case() -> dict[str, Any]:
         full = expected(runs)
         columns = [sorted(r[y][x] for r in runs) for y in range(3) for x in range(4)]
         heads = [packed(c, full["ranks"]) if len(runs) > 33 else c for c in columns]
-        tasks.append({"mean": full["mean"], "order": [list(one) for one in zip(*heads)]})
+        tasks.append({"mean": full["mean"], "median": full["median"], "order": [list(one) for one in zip(*heads)]})
     return {"values": values, "given": given, "header": header, "buffer": base64.b64encode(buffer).decode(), "tasks": tasks}
 
 
@@ -151,7 +132,173 @@ def scales_case() -> dict[str, Any]:
         {"values": [0.0, 0.0], "signed": False, "low": 0, "high": 0.25, "step": 0.25},
         {"values": [-3.0, 17.0], "signed": False, "low": -5, "high": 20, "step": 5},
     ]
-    return {"ranges": ranges, "diverging": "08306b 1a5ba3 3f87c8 7bb1dd b9d5ea f3f2ef f8d3ad f2aa66 e07f2c b5580f 6b2f04"}
+    return {"ranges": ranges}
+
+
+# ---- the views ----
+
+START = {"value": None, "top": 10, "percent": 5, "elbow": 1}
+CHOICES = {
+    "view": ["tasks", "agreement", "categories"],
+    "rule": ["value", "top", "percent", "elbow"],
+    "sign": ["either", "helps", "hurts"],
+    "reduction": ["mean", "median"],
+    "normalize": [None, "share"],
+    "colormap": [None, "viridis", "cividis", "magma", "turbo", "blue-orange"],
+    "orientation": [None, "y", "x"],
+}
+NOTHING = dict.fromkeys(("tasks", "task", "threshold", "normalize", "colormap", "cap", "orientation", "columns", "isolated"))
+DEFAULTS = {"view": "tasks", "rule": "value", "agreement": 1, "sign": "either", "reduction": "mean", **NOTHING}
+THRESHOLDS = {
+    "value": [0, 0.3, f32(0.7), 0.7, 99, 1e300, -0.25],
+    "top": [0, 1, 2.7, 5, 99, -1],
+    "percent": [0, 5, 25, 33.3, 100, 150],
+    "elbow": [0, 0.5, 1, 1.5, 100, 1e300],
+}
+RULES = [{"rule": rule, "threshold": t} for rule, several in THRESHOLDS.items() for t in several]
+FEW = [{"rule": "value", "threshold": 0.3}, {"rule": "top", "threshold": 4}, {"rule": "percent", "threshold": 30}, {"rule": "elbow", "threshold": 1}]
+
+
+def each(*lists: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every choice of one from each list, merged."""
+    return [{**one, **rest} for one in lists[0] for rest in each(*lists[1:])] if lists else [{}]
+
+
+def has(name: str, *values: object) -> list[dict[str, Any]]:
+    return [{name: value} for value in values]
+
+
+def views_scores() -> list[dict[str, Any]]:
+    """Small scores, and what is asked of them."""
+    few = {"copy": made(11, 5, 4, 3, 0, 1), 'a "b", <i>c</i>': made(12, 6, 4, 3, 0, 0.6), "one 🧮": made(13, 1, 4, 3, 0, 0.9)}
+    for run in few["copy"]:
+        run[2][1] = f32(0.7)  # as a double, 0.7 is more than its float32
+    groups = {"copy": "memory", 'a "b", <i>c</i>': "language"}
+    both = {"syntax": made(14, 8, 3, 4, -1, 1), "math": made(15, 8, 3, 4, -0.5, 0.8)}
+    for i, run in enumerate(both["math"]):
+        run[0] = [0.0, 0.25, -0.25, f32((-1) ** i * 0.5)]  # nothing; two of one size; a mean of nothing from runs that are something
+        both["syntax"][i][0][0] = -0.0
+    forty = {"helps": made(16, 40, 2, 3, -0.2, 1), "hurts": made(17, 40, 2, 3, -1, 0.2)}
+    tied = {"tied": [[[f32(x) for x in row] for row in ([0.5, 0.5, 0.1], [0.1, 0.9, 0.5])] for _ in range(2)]}
+    nothing = {"nothing": [[[0.0] * 3] * 2] * 3, "something": made(18, 3, 2, 3, 0, 1)}
+    below = {"below": made(19, 3, 2, 3, -0.3, 1)}
+    tiny = {"tiny": [[[f32(x * 1e-7) for x in row] for row in run] for run in made(20, 2, 2, 3, -1, 1)]}
+    large = {"large": [[[f32(x * 3e5) for x in row] for row in run] for run in made(21, 2, 2, 3, 0, 1)]}
+
+    unsigned_at = each(has("view", "tasks"), RULES)
+    unsigned_at += each(has("view", "tasks"), has("reduction", "mean", "median"), has("normalize", None, "share"), [{}, *FEW, {"threshold": 0.1}])
+    unsigned_at += each(has("view", "tasks", "agreement"), has("cap", 0.35, 2, 0.0123, 125000, 3e-7, "90%", "50%", "100%", "0.1%"))
+    unsigned_at += each(has("view", "tasks", "agreement", "categories"), has("orientation", "x", "y"), has("columns", None, 2))
+    unsigned_at += each(has("view", "tasks", "agreement", "categories"), [{}, FEW[0]], has("task", *few))
+    hidden = has("tasks", [], ["one 🧮"], ["one 🧮", "copy"], ['a "b", <i>c</i>', "one 🧮", "copy"])
+    unsigned_at += each(has("view", "tasks", "agreement", "categories"), [{}, FEW[0]], hidden)
+    unsigned_at += each(has("view", "agreement"), has("agreement", 0, 0.2, 0.5, 0.75, 1), [{}, *FEW])
+    unsigned_at += each(has("view", "agreement"), [{"threshold": 0.7}, {"threshold": 0}, {"rule": "top", "threshold": 0}, {"threshold": 1e300}])
+    unsigned_at += each(has("view", "agreement"), has("normalize", "share"), has("agreement", 0.5, 1), [{}, *FEW, {"threshold": 0.1}, {"threshold": 0.05}])
+    unsigned_at += each(has("view", "categories"), [{}, *RULES])
+    unsigned_at += each(has("view", "categories"), FEW[:2], has("isolated", "Unclassified", "memory", "one 🧮", "2 categories", "3 categories", "gone"))
+    unsigned_at += each(has("view", "tasks", "agreement"), has("colormap", "magma", "blue-orange"))
+
+    signs = has("sign", "either", "helps", "hurts")
+    signed_at = each(has("view", "tasks"), signs, RULES)
+    signed_at += each(has("view", "tasks"), signs, has("reduction", "median"), has("normalize", None, "share"), [{}, *FEW, {"threshold": 0.1}])
+    signed_at += each(has("view", "agreement"), signs, has("agreement", 0, 0.4, 1), [{}, *FEW, {"threshold": 0}, {"threshold": -0.2}])
+    signed_at += each(has("view", "agreement"), signs, has("normalize", "share"), has("agreement", 0.6), [{"threshold": 0.1}, FEW[1]])
+    signed_at += each(has("view", "categories"), signs, [{}, *FEW])
+    signed_at += each(has("view", "tasks", "agreement"), has("cap", 0.5, "80%", None), has("tasks", ["math"], ["math", "syntax"]))
+
+    forty_at = each(has("view", "tasks", "categories"), signs, [{}, *FEW])
+    forty_at += each(has("view", "tasks"), has("reduction", "median"), has("normalize", None, "share"), signs, [{}, FEW[1]])
+    forty_at += each(has("view", "agreement"), signs, has("agreement", 0, 1))
+    all_views = each(has("view", "tasks", "agreement", "categories"), has("normalize", None, "share"), [{}, {"threshold": 0.01}, {"threshold": 0}, *FEW])
+    given = {"layers": [0, 3, 7, 8], "categories": groups}
+    return [
+        {"name": "unsigned", "values": few, "signed": False, **given, "asked": unsigned_at},
+        {"name": "signed", "values": both, "signed": True, "asked": signed_at},
+        {"name": "forty runs", "values": forty, "signed": True, "categories": {"helps": "one", "hurts": "one"}, "asked": forty_at},
+        {
+            "name": "ties",
+            "values": tied,
+            "signed": False,
+            "asked": each(has("view", "tasks", "categories"), has("rule", "top"), has("threshold", *range(1, 7))),
+        },
+        {"name": "nothing", "values": nothing, "signed": False, "asked": all_views},
+        {"name": "nothing, signed", "values": nothing, "signed": True, "asked": each(all_views, signs[:2])},
+        {"name": "below zero but not signed", "values": below, "signed": False, "asked": each(has("view", "tasks", "agreement"), [{}, *FEW, {"cap": 0.5}])},
+        {"name": "tiny", "values": tiny, "signed": True, "asked": has("view", "tasks", "agreement")},
+        {"name": "large", "values": large, "signed": False, "asked": has("view", "tasks", "agreement")},
+    ]
+
+
+def short(value: float) -> float:
+    """The shortest decimal that float32 rounds to the same number."""
+    return next(one for digits in range(1, 18) if f32(one := float(f"{value + 0.0:.{digits}g}")) == value)
+
+
+def bits(mask: list[bool] | None) -> str | None:
+    return None if mask is None else "".join(str(int(one)) for one in mask)
+
+
+def views_case() -> dict[str, Any]:
+    """Scores as values and as they cross the wire, and for all that is asked the picture. Values are shortened: compare them as float32."""
+    from headwidget import wire
+    from headwidget.scores import HeadScores
+
+    out = []
+    for case in views_scores():
+        kept: dict[str, Any] = {"categories": {}, "layers": list(range(len(next(iter(case["values"].values()))[0]))), **case}
+        given = {name: kept[name] for name in ("signed", "layers", "categories")}
+        header, buffer = wire.encode(HeadScores.from_arrays(case["values"], method="mine", **given))
+        maps: list[list[float]] = []  # each once
+        pictures = []
+        seen: list[dict[str, Any]] = []
+        for asked in kept.pop("asked"):
+            at = {**DEFAULTS, **asked}
+            if at in seen:
+                continue
+            seen.append(at)
+            found = picture(kept, at)
+            maps += [one for _, values, _ in found["panels"] if (one := [short(x) for x in values]) not in maps]
+            found["panels"] = [[title, maps.index([short(x) for x in values]), bits(passes)] for title, values, passes in found["panels"]]
+            pictures.append([asked, {**found, "bar": bar(found["range"]), "passing": bits(found["passing"])}])
+        values = {name: [[[short(x) for x in row] for row in run] for run in runs] for name, runs in case["values"].items()}
+        sent = {"header": {**header, "about": []}, "buffer": base64.b64encode(buffer).decode()}
+        out.append({**kept, "values": values, **sent, "maps": maps, "pictures": pictures})
+    return {"settings": {"defaults": DEFAULTS, "choices": CHOICES, "start": START}, "scores": out}
+
+
+def many_case() -> dict[str, Any]:
+    """Tasks of more runs than the wire keeps order statistics of: every run, and what crosses."""
+    from headwidget import wire
+    from headwidget.scores import HeadScores
+
+    values = {}
+    for i, runs in enumerate((34, 40, 65, 100, 257)):
+        values[f"{runs} runs"] = made(30 + i, runs, 1, 6, -1, 1)
+        for r, run in enumerate(values[f"{runs} runs"]):
+            run[0][0] = f32(round(run[0][0], 1))  # many ties
+            run[0][1] = 0.0 if r % 3 else run[0][1]  # mostly nothing, which no whole number of steps meets
+            run[0][2] = f32(run[0][2] * 1e-6 - 0.5)  # close together
+            run[0][3] = f32(run[0][3] * (1e30 if r == 1 else 1e-3))  # one far away
+    header, buffer = wire.encode(HeadScores.from_arrays(values, method="mine"))
+    short_values = {name: [[[short(x) for x in row] for row in run] for run in runs] for name, runs in values.items()}
+    return {"values": short_values, "header": {**header, "about": []}, "buffer": base64.b64encode(buffer).decode()}
+
+
+def palette_case() -> dict[str, Any]:
+    """matplotlib's maps at even distances, our own diverging map, and the colours of up to ten categories."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    sampled = {"viridis": 17, "cividis": 17, "magma": 17, "turbo": 33}
+    maps = {name: " ".join(to_hex(colormaps[name](i / (n - 1)))[1:] for i in range(n)) for name, n in sampled.items()}
+    maps["blue-orange"] = "08306b 1a5ba3 3f87c8 7bb1dd b9d5ea f3f2ef f8d3ad f2aa66 e07f2c b5580f 6b2f04"
+    own, several, none = "4a7ad8 fe8700 1fca7f ed492b 8fd8f7 b5b000 b0146a 5b6b7b".split(), "5e0b92 3f230e f496dd", "d9d9d9"
+    classes = {}
+    for n in range(1, 11):
+        more = several.split()[: n - 1] if n <= 4 else [along(several, i, n - 1) for i in range(n - 1)]
+        classes[str(n)] = " ".join([none, *((own + own)[:n]), *more])
+    return {"maps": maps, "ramps": {name: " ".join(along(stops, i, 256) for i in range(256)) for name, stops in maps.items()}, "categories": classes}
 
 
 def write(name: str, content: object) -> None:
@@ -162,3 +309,6 @@ if __name__ == "__main__":
     write("reduce.json", [{**case, "expected": expected(case["values"])} for case in cases()])
     write("wire.json", wire_case())
     write("scales.json", scales_case())
+    write("views.json", views_case())
+    write("many.json", many_case())
+    write("palette.json", palette_case())

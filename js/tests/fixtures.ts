@@ -1,0 +1,34 @@
+// What several tests need: bytes of the golden fixtures, and small scores.
+
+import { ranks } from "../reduce";
+import type { Scores, TaskScores } from "../wire";
+
+export const bytes = (text: string): Uint8Array => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+export const list = (map: ArrayLike<number>): number[] => Array.from(map, (value) => value + 0); // no -0
+
+/** A task as the wire would bring it, from its runs. */
+export function task(name: string, runs: readonly (readonly number[])[], category: string | null = null): TaskScores {
+  const cells = runs[0]!.map((_, i) => runs.map((run) => run[i]!).sort((a, b) => a - b));
+  const kept = ranks(runs.length);
+  const order = kept.map((rank) => Float32Array.from(cells, (cell) => cell[rank]!));
+  const mean = Float32Array.from(cells, (cell) => cell.reduce((sum, one) => sum + one, 0) / cell.length);
+  const middle = (cell: number[]): number =>
+    (cell[Math.floor(cell.length / 2)]! + cell[Math.floor((cell.length - 1) / 2)]!) / 2;
+  const median = Float32Array.from(cells, middle);
+  const header = { name, category, note: null, runs: runs.length, ranks: kept, bits: 32 };
+  return { ...header, mean, median, low: mean, high: mean, order, above: order };
+}
+
+/** Scores of these tasks, rows numbered as in `layers`. */
+export function scoresOf(tasks: readonly TaskScores[], layers: readonly number[], signed = false): Scores {
+  const heads = tasks[0]!.mean.length / layers.length;
+  const about = {
+    version: 2,
+    method: "mine",
+    model: "tiny",
+    partial: false,
+    about: [],
+    axes: ["Layer", "Head"] as const,
+  };
+  return { ...about, layers, heads, signed, tasks };
+}
