@@ -228,7 +228,7 @@ export function viewsOf(scores: Scores): Views {
         ...members.map(([title, place, mask]) => ({
           title,
           values: Float32Array.from(mask, (member) => member * place),
-          passes: keep && keep.map((one, i) => one & mask[i]!),
+          passes: keep?.map((one, i) => one & mask[i]!) ?? null,
           task: null,
         })),
       ],
@@ -272,8 +272,7 @@ export function numberName(scores: Scores, settings: Settings = DEFAULTS): strin
 /** Always and Any, and between them the agreement asked for when it is neither. */
 export function agreements(agreement: number, runs: number): [string, number][] {
   const needed = runsNeeded(agreement, runs);
-  const between: [string, number][] =
-    needed === 1 || needed === runs ? [] : [[`≥ ${needed} of ${runs}`, agreement]];
+  const between: [string, number][] = needed === 1 || needed === runs ? [] : [[`≥ ${needed} of ${runs}`, agreement]];
   return [["Always", 1], ...between, ["Any", 0]];
 }
 

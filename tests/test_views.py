@@ -182,5 +182,5 @@ def test_the_bar_holds_its_ends_and_says_when_scores_go_beyond(scores: HeadScore
     assert (places[0], places[-1]) == (found.range.low, found.range.high)
     assert list(places) == sorted(set(places)) and len(places) >= 2
     values = np.concatenate([panel.values.ravel() for panel in found.panels])
-    assert found.range.high_capped == (values.max() > found.range.high * 1.000001) == labels[-1].endswith("+")
-    assert found.range.low_capped == (min(values.min(), 0) < found.range.low * 1.000001) == labels[0].endswith("+")
+    assert found.range.high_capped == (float(values.max()) > found.range.high * 1.000001) == labels[-1].endswith("+")
+    assert found.range.low_capped == (min(float(values.min()), 0) < found.range.low * 1.000001) == labels[0].endswith("+")
