@@ -213,6 +213,7 @@ class ExplorerPage:
         menu = self.root.locator(".hw-menu", has=self.page.locator(f"summary:text-is('{name}')"))
         if menu.get_attribute("open") is None:
             menu.locator("summary").click()
+            self.drawn()
         return menu.locator(".hw-popup")
 
     def show_view(self, name: str) -> None:
