@@ -27,7 +27,9 @@ def asset(name: str) -> str:
 
 
 def _trait(default: Any, text: str) -> Any:
-    return traitlets.Any(default, allow_none=True, help=text).tag(sync=True)
+    made = traitlets.Any(default, help=text).tag(sync=True)
+    made.allow_none = False  # traitlets checks no None that is allowed; here some traits take it and some refuse it
+    return made
 
 
 class Explorer(anywidget.AnyWidget):
@@ -202,6 +204,10 @@ class Explorer(anywidget.AnyWidget):
 
     def unobserve(self, handler: Callable[..., Any], names: Any = traitlets.All, type: Any = "change") -> None:  # noqa: A002
         super().unobserve(handler, names, type)
+        self._hear_hover()
+
+    def unobserve_all(self, name: Any = traitlets.All) -> None:
+        super().unobserve_all(name)
         self._hear_hover()
 
     def _hear_hover(self) -> None:

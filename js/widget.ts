@@ -4,7 +4,7 @@ import type { WidgetModel } from "./model";
 import type { Scheme } from "./palette";
 import { card } from "./panels/card";
 import { chips } from "./panels/chips";
-import { agreementStops, controls } from "./panels/controls";
+import { agreementStops, agreementText, controls } from "./panels/controls";
 import { make } from "./panels/dom";
 import { grid } from "./panels/grid";
 import { header } from "./panels/header";
@@ -87,6 +87,7 @@ function agree(store: Store, by: number): void {
   const stops = agreementStops(store.state);
   const at = stops.findIndex((stop) => stop >= store.state.agreement - 1e-9);
   store.sync({ agreement: stops[Math.max(0, Math.min(stops.length - 1, at + by))]! });
+  store.show({ spoken: agreementText(store.state) });
 }
 
 /** Light text means a dark page. Painted once, since a host may name its colour in any way CSS knows. */

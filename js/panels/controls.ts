@@ -71,7 +71,8 @@ export function agreementStops({ scores }: State): number[] {
   return most.ranks.map((rank) => (most.runs - rank) / most.runs).reverse();
 }
 
-function agreementText({ scores, agreement }: State): string {
+/** The agreement in words. */
+export function agreementText({ scores, agreement }: State): string {
   const runs = [...new Set(scores!.tasks.map((task) => task.runs))];
   if (runs.length === 1) {
     const [needed, all] = [runsNeeded(agreement, runs[0]!), runs[0]!];

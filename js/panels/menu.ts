@@ -80,5 +80,8 @@ export function closing(el: HTMLElement): () => void {
   };
   details.addEventListener("toggle", opened);
   details.addEventListener("keydown", leave);
-  return () => document.removeEventListener("pointerdown", away, true);
+  return () => {
+    details.removeEventListener("toggle", opened); // one may still be on its way
+    document.removeEventListener("pointerdown", away, true);
+  };
 }

@@ -50,7 +50,9 @@ export function listen({ plot, rows, columns }: Parts, store: Store, signal: Abo
           { row: 0, head: cell.head },
           { row: scores.layers.length - 1, head: cell.head },
         ];
-    store.sync({ selected: withMany(selected, inBox(scores, ends), add) });
+    const next = withMany(selected, inBox(scores, ends), add);
+    store.sync({ selected: next });
+    store.show({ spoken: `${next.length} selected` });
   };
 
   // ---- pointer ----

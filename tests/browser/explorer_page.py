@@ -3,16 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import BrowserContext, Locator, Page
 
 READY = ".hw-root[data-ready='1']"
+FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 _CELLS = """(canvas) => {
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
     return Array.from({ length: canvas.width * canvas.height }, (_, i) => Array.from(data.slice(4 * i, 4 * i + 4)));
 }"""
+
+_TABLE = """async (details) => {
+    if (details.hidden) return null;
+    details.open = true;
+    while (!details.querySelector('table')) await new Promise(requestAnimationFrame); // made when it is opened
+    return Array.from(details.querySelectorAll('tr')).map((row) => Array.from(row.children).map((cell) => cell.textContent));
+}"""
+
+_CONTRAST = """(el) => {
+    const pen = new OffscreenCanvas(1, 1).getContext('2d');
+    const paint = (colour) => { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); };
+    const light = () => Array.from(pen.getImageData(0, 0, 1, 1).data).slice(0, 3)
+        .map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const behind = [];
+    for (let at = el; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
+    paint('white');
+    behind.forEach(paint);
+    const back = light();
+    paint(getComputedStyle(el).color);
+    const [low, high] = [back, light()].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+}"""
+
+Slider = Literal["threshold", "agreement", "solo"]
+
+
+def open_page(context: BrowserContext, path: Path) -> tuple[ExplorerPage, list[str], list[str]]:
+    """The page, every request it made, and everything that went wrong."""
+    page = context.new_page()
+    requests: list[str] = []
+    wrong: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.goto(path.as_uri())
+    page.wait_for_selector(READY)
+    return ExplorerPage(page), requests, wrong
+
+
+def contrast(page: Page, selector: str) -> float:
+    """The contrast ratio of an element's text with what is behind it, by the definition of WCAG."""
+    ratio: float = page.locator(selector).first.evaluate(_CONTRAST)
+    return ratio
 
 
 @dataclass
@@ -26,32 +72,97 @@ class ExplorerPage:
     def root(self) -> Locator:
         return self.page.locator(READY).nth(self.number)
 
+    def drawn(self) -> None:
+        """Everything that happened so far is on the screen."""
+        self.page.evaluate(FRAMES)
+
+    # ---- what is seen ----
+
+    def text(self, name: str) -> str:
+        return self.root.locator(f".hw-{name}").first.text_content() or ""
+
     def titles(self) -> list[str]:
         return self.root.locator(".hw-map-name").all_text_contents()
+
+    def counts(self) -> list[str]:
+        """What stands beside each title."""
+        return self.root.locator(".hw-map-count").all_text_contents()
+
+    def threshold(self) -> str:
+        """The threshold as the field shows it; empty without one."""
+        return self.root.locator(".hw-value").input_value()
+
+    def legend(self) -> dict[str, int]:
+        """The categories' legend, from the top: each name and its count."""
+        names = self.root.locator(".hw-legend-name").all_text_contents()
+        return dict(zip(names, map(int, self.root.locator(".hw-legend-count").all_text_contents())))
+
+    def chips(self) -> list[tuple[str, bool]]:
+        """Every task's chip, in order, and whether its task is shown."""
+        found = self.root.locator(".hw-chip")
+        return [(str(name), pressed == "true") for name, pressed in found.evaluate_all("(all) => all.map((c) => [c.textContent, c.ariaPressed])")]
+
+    def table(self) -> list[list[str]]:
+        """The table of the selected heads, headers first; empty when it is not there."""
+        return self.root.locator(".hw-table-box").evaluate(_TABLE) or []
+
+    def selected(self) -> list[tuple[int, int]]:
+        """The selected heads as (layer, head), from the table of them."""
+        names = [row[0] for row in self.table()[1:]]
+        return [(int(layer[1:]), int(head[1:])) for layer, head in (name.split() for name in names)]
+
+    def spoken(self) -> str:
+        """What a screen reader was told last."""
+        return self.text("spoken")
+
+    def card(self) -> str:
+        return self.root.locator(".hw-card").inner_text() if self.root.locator(".hw-card").is_visible() else ""
+
+    # ---- maps ----
 
     def plot(self, map_: int = 0) -> Locator:
         return self.root.locator(".hw-plot").nth(map_)
 
+    def layers_across(self) -> bool:
+        return self.text("label-x") == "Layer"
+
     def shape(self, map_: int = 0) -> tuple[int, int]:
         """(layers, heads) of a map."""
-        height, width = self.plot(map_).locator(".hw-cells").evaluate("(c) => [c.height, c.width]")
-        return height, width
+        down, across = self.plot(map_).locator(".hw-cells").evaluate("(c) => [c.height, c.width]")
+        return (across, down) if self.layers_across() else (down, across)
 
     def cells(self, map_: int = 0) -> list[list[int]]:
         """Every cell's colour, [red, green, blue, opacity], layer by layer."""
         out: list[list[int]] = self.plot(map_).locator(".hw-cells").evaluate(_CELLS)
+        if self.layers_across():
+            layers, heads = self.shape(map_)
+            out = [out[head * layers + layer] for layer in range(layers) for head in range(heads)]
         return out
 
     def bright(self, map_: int = 0) -> list[int]:
         """Which cells are not dimmed, by their number."""
         return [i for i, cell in enumerate(self.cells(map_)) if cell[3] == 255]
 
+    def marked(self, map_: int = 0) -> int:
+        """How many pixels of outlines a map shows."""
+        count: int = (
+            self.plot(map_)
+            .locator(".hw-marks")
+            .evaluate("(c) => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v).length")
+        )
+        return count
+
     def at(self, row: int, head: int, map_: int = 0) -> dict[str, float]:
         """The middle of a cell, inside its plot."""
         layers, heads = self.shape(map_)
         box = self.plot(map_).bounding_box()
         assert box is not None
-        return {"x": (head + 0.5) * box["width"] / heads, "y": (row + 0.5) * box["height"] / layers}
+        across, down = (row + 0.5) / layers, (head + 0.5) / heads
+        if not self.layers_across():
+            across, down = down, across
+        return {"x": across * box["width"], "y": down * box["height"]}
+
+    # ---- what is done ----
 
     def click(self, row: int, head: int, map_: int = 0, **options: Any) -> None:
         self.plot(map_).click(position=self.at(row, head, map_), **options)
@@ -59,9 +170,76 @@ class ExplorerPage:
     def hover(self, row: int, head: int, map_: int = 0) -> None:
         self.plot(map_).hover(position=self.at(row, head, map_))
 
+    def drag_box(self, start: tuple[int, int], end: tuple[int, int], map_: int = 0, key: str | None = None) -> None:
+        """Draw a box from one (row, head) to another, with a key held down."""
+        self.plot(map_).scroll_into_view_if_needed()
+        box = self.plot(map_).bounding_box()
+        assert box is not None
+        here, there = ({k: box[k] + v for k, v in self.at(*cell, map_).items()} for cell in (start, end))
+        if key:
+            self.page.keyboard.down(key)
+        self.page.mouse.move(here["x"], here["y"])
+        self.page.mouse.down()
+        self.page.mouse.move(there["x"], there["y"], steps=5)
+        self.page.mouse.up()
+        if key:
+            self.page.keyboard.up(key)
+        self.drawn()
+
+    def click_label(self, axis: Literal["x", "y"], index: int, map_: int = 0, **options: Any) -> None:
+        """Click beside row ``index`` (axis y) or below column ``index`` (axis x), as counted on the screen."""
+        layers, heads = self.shape(map_)
+        down, across = (heads, layers) if self.layers_across() else (layers, heads)
+        strip = self.root.locator(f".hw-ticks-{axis}").nth(map_)
+        box = strip.bounding_box()
+        assert box is not None
+        if axis == "y":
+            position = {"x": box["width"] / 2, "y": (index + 0.5) * box["height"] / down}
+        else:
+            position = {"x": (index + 0.5) * box["width"] / across, "y": box["height"] / 2}
+        strip.click(position=position, **options)  # type: ignore[arg-type]
+        self.drawn()
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.drawn()
+
+    def button(self, name: str) -> Locator:
+        return self.root.get_by_role("button", name=name, exact=True)
+
+    def open_menu(self, name: str) -> Locator:
+        """Open Display, Save or About; gives what pops up."""
+        menu = self.root.locator(".hw-menu", has=self.page.locator(f"summary:text-is('{name}')"))
+        if menu.get_attribute("open") is None:
+            menu.locator("summary").click()
+            self.drawn()
+        return menu.locator(".hw-popup")
+
+    def show_view(self, name: str) -> None:
+        self.button(name).click()
+        self.drawn()
+
+    def choose(self, label: str, value: str) -> None:
+        self.root.locator(".hw-choice", has=self.page.locator(f".hw-choice-name:text-is('{label}')")).locator("select").select_option(value)
+        self.drawn()
+
+    def type_threshold(self, text: str) -> None:
+        field = self.root.locator(".hw-value")
+        field.fill(text)
+        field.press("Enter")
+        self.drawn()
+
+    def slider(self, which: Slider = "threshold") -> Locator:
+        return self.root.locator(f".hw-{which} .hw-slider")
+
+    def set_slider(self, which: Slider, stop: int) -> None:
+        self.slider(which).fill(str(stop))
+        self.drawn()
+
     def drag_slider(self, to: float) -> None:
         """Drag the threshold's thumb to a fraction of its way; 0 goes beyond the end, as a hand does."""
-        slider = self.root.locator(".hw-slider")
+        slider = self.slider()
         slider.scroll_into_view_if_needed()
         box = slider.bounding_box()
         assert box is not None
@@ -73,19 +251,4 @@ class ExplorerPage:
         end = box["x"] + 8 + (box["width"] - 16) * to if to > 0 else box["x"] - 8
         self.page.mouse.move(end, middle, steps=8)
         self.page.mouse.up()
-        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # drawn by now
-
-    def text(self, name: str) -> str:
-        return self.root.locator(f".hw-{name}").first.text_content() or ""
-
-    def card(self) -> str:
-        return self.root.locator(".hw-card").inner_text() if self.root.locator(".hw-card").is_visible() else ""
-
-    def marked(self, map_: int = 0) -> int:
-        """How many pixels of outlines a map shows."""
-        count: int = (
-            self.plot(map_)
-            .locator(".hw-marks")
-            .evaluate("(c) => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v).length")
-        )
-        return count
+        self.drawn()

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 from .conftest import ROOT, Kernel, Server, wait_until
-from .explorer_page import ExplorerPage
+from .explorer_page import ExplorerPage, contrast
 
 SYNTHETIC = """
 import numpy as np, headwidget as hw
@@ -17,7 +17,7 @@ rng = np.random.default_rng(0)
 names = {names!r}
 values = {{name: rng.exponential(size=(5, 6, 8)).astype("float32") for name in names}}
 scores = hw.HeadScores.from_arrays(values, method="mine", layers=[1, 3, 5, 7, 9, 11], meta={{"model": "made up"}})
-explorer = hw.explore(scores)
+explorer = hw.explore(scores, preview=None)
 explorer
 """
 
@@ -35,7 +35,7 @@ def follow_both_ways(page: Page, kernel: Kernel) -> None:
     assert len({tuple(cell[:3]) for cell in view.cells()}) > 5, "a heatmap has many colours"
 
     view.drag_slider(0.4)
-    threshold = kernel.until("explorer.threshold", lambda value: value is not None and value == float(view.text("value")))
+    threshold = kernel.until("explorer.threshold", lambda value: value is not None and view.threshold() and value == float(view.threshold()))
     passing = (
         "[(np.abs(m) if explorer.scores.signed else m).ravel().__ge__(np.float32(explorer.threshold)).nonzero()[0].tolist()"
         " for m in explorer.scores.reduce('mean')]"
@@ -72,7 +72,32 @@ def test_a_notebook_of_ours_runs_and_its_explorer_follows(page: Page, server: Se
     follow_both_ways(page, kernel)
 
 
-def test_hover_names_the_head_and_its_value_in_every_task_and_tells_python_nothing(page: Page, server: Server, open_notebook: Open) -> None:
+def messages(page: Page) -> list[bytes]:
+    """Every message that widgets on the page send to the kernel from now on, to be called before the page is opened."""
+    sent: list[bytes] = []
+
+    def keep(payload: str | bytes) -> None:
+        content = payload if isinstance(payload, bytes) else payload.encode()
+        if b'"comm_msg"' in content:
+            sent.append(content)
+
+    page.on("websocket", lambda socket: socket.on("framesent", keep))
+    return sent
+
+
+def sweep(view: ExplorerPage) -> None:
+    """Move the pointer over every cell of the map, quickly, ending at the last."""
+    layers, heads = view.shape()
+    box = view.plot().bounding_box()
+    assert box is not None
+    for row in range(layers):
+        for head in range(heads):
+            at = view.at(row, head)
+            view.page.mouse.move(box["x"] + at["x"], box["y"] + at["y"])
+
+
+def test_hover_names_the_head_and_tells_python_only_when_asked(page: Page, server: Server, open_notebook: Open) -> None:
+    sent = messages(page)
     kernel = open_notebook(server.write(SYNTHETIC.format(names=["math", "syntax", "recall"])))
     view = ExplorerPage(page)
     kernel.run("heard = []; explorer.observe(lambda change: heard.append(change.name))")
@@ -85,37 +110,116 @@ def test_hover_names_the_head_and_its_value_in_every_task_and_tells_python_nothi
     for name, mean in zip(["math", "syntax", "recall"], means):
         assert abs(float(words[words.index(name) + 1]) - mean) < 0.006, (words, mean)
     assert view.marked(2) > 20, "the same head is outlined in the other maps"
+    sent.clear()
+    sweep(view)
     page.mouse.move(5, 5)
     wait_until(lambda: not view.card(), "the card to go")
-    assert kernel.value("heard") == []
+    page.wait_for_timeout(300)  # longer than what is unsaved may wait
+    assert sent == [], "nobody asked for hover"
+    assert kernel.value("(heard, explorer.hover)") == ([], None)
+
+    kernel.run("seen = []; listen = lambda change: seen.append(change.new); explorer.observe(listen, 'hover')")
+    wait_until(lambda: (view.hover(0, 0), page.mouse.move(5, 5), kernel.value("seen"))[-1], "Python to hear of hover")
+    kernel.until("explorer.hover", lambda head: head is None)
+    kernel.run("seen.clear()")
+    sent.clear()
+    for _ in range(2):  # 96 cells
+        sweep(view)
+    kernel.until("explorer.hover", lambda head: head == [11, 7])
+    moved = kernel.value("seen")
+    assert moved[-1] == [11, 7]
+    assert 1 <= len(moved) <= 48 and len(sent) <= 48, f"{len(sent)} messages, {len(moved)} changes: far fewer than cells"
+    page.mouse.move(5, 5)
+    kernel.until("explorer.hover", lambda head: head is None)
+    kernel.run("explorer.hover = [5, 3]")
+    wait_until(lambda: view.marked(0) > 20 and not view.card(), "the head Python points at, without a card")
+
+    kernel.run("explorer.hover = None; explorer.unobserve(listen, 'hover')")
+    wait_until(lambda: view.marked(0) == 0, "no head pointed at")
+    sent.clear()
+    sweep(view)
+    page.wait_for_timeout(300)
+    assert sent == [], "nobody asks any more"
+
+
+NOTEBOOK = """() => JSON.stringify([window.testPanel.content.activeCellIndex, window.testPanel.content.mode,
+    Array.from(window.testPanel.model.cells).map((cell) => [cell.type, cell.sharedModel.source]),
+    document.querySelectorAll('.jp-Dialog, .lm-Menu, .jp-Notebook .cm-lineNumbers').length])"""
 
 
 def test_the_keyboard_moves_selects_and_clears_without_moving_the_notebook(page: Page, server: Server, open_notebook: Open) -> None:
-    kernel = open_notebook(server.write(SYNTHETIC.format(names=["math"]), "1 + 1"))
+    kernel = open_notebook(server.write(SYNTHETIC.format(names=["math", "syntax"]), "1 + 1"))
     view = ExplorerPage(page)
-    cell = "() => window.testPanel.content.activeCellIndex"
     view.click(0, 0)  # focus; the notebook's active cell is now the widget's
     kernel.until("explorer.selected", bool)
-    active = page.evaluate(cell)
+    before = page.evaluate(NOTEBOOK)
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
         page.keyboard.press(key)
     assert kernel.until("explorer.selected", lambda s: s != [[1, 0]]) == [[5, 1]]
-    assert page.evaluate(cell) == active
+    for key in ("l", "h", "+", "-", "[", "]", "?", "Escape"):
+        page.keyboard.press(key)
+    kernel.until("len(explorer.selected)", lambda n: n == 13)  # a layer of 8 and a head of 6, one in both
+    # Keys that mean nothing here mean something to JupyterLab: new cells, delete, cut, a dialog, line numbers.
+    for place in (view.plot(), view.button("Agreement"), view.root.locator(".hw-chip").first, view.slider()):
+        place.focus()
+        for key in ("a", "b", "d", "d", "x", "m", "y", "1", "l", "Shift+L", "h", "Shift+M", "o", "j", "k", "0", "z"):
+            page.keyboard.press(key)
+    view.drawn()
+    assert page.evaluate(NOTEBOOK) == before
+    view.plot().focus()
     page.keyboard.press("Escape")
     kernel.until("explorer.selected", lambda s: s == [])
+    assert page.evaluate(NOTEBOOK) == before
 
 
 def test_two_views_of_one_explorer_stay_in_step_and_close_apart(page: Page, server: Server, open_notebook: Open) -> None:
-    kernel = open_notebook(server.write(SYNTHETIC.format(names=["math"]), "explorer"))
+    kernel = open_notebook(server.write(SYNTHETIC.format(names=["math", "syntax"]), "explorer"))
     wait_until(lambda: page.locator(".hw-root[data-ready='1']").count() == 2, "the second view")
     one, two = ExplorerPage(page, 0), ExplorerPage(page, 1)
     one.drag_slider(0.3)
-    wait_until(lambda: one.text("value") == two.text("value") != "off", "the other view's slider")
+    wait_until(lambda: one.threshold() == two.threshold() != "", "the other view's slider")
     assert one.bright() == two.bright()
+    two.hover(3, 3)
+    wait_until(lambda: one.marked() > 20 and two.card() and not one.card(), "the cross hair in both, the card in one")
+    two.click(3, 3)
+    wait_until(lambda: one.text("selected") == two.text("selected") == "1 selected: L7 H3", "the selection in both")
+    two.show_view("Agreement")
+    wait_until(lambda: one.titles() == two.titles() != ["math", "syntax"], "the other view's view")
+    two.root.locator(".hw-chip").first.click()
+    wait_until(lambda: one.chips() == two.chips() == [("math", False), ("syntax", True)], "the other view's chips")
+    assert kernel.until("[explorer.view, explorer.tasks, explorer.selected]", lambda now: now == ["agreement", ["syntax"], [[7, 3]]])
+    assert kernel.value("explorer.threshold") == float(one.threshold())
     page.evaluate("() => window.testPanel.content.widgets[0].model.clearExecution()")
     wait_until(lambda: page.locator(".hw-root").count() == 1, "the first view to close")
     one.click(1, 1)
-    assert kernel.until("explorer.selected", bool) == [[3, 1]]
+    kernel.until("explorer.selected", lambda s: s == [[3, 1]])
+
+
+def test_linked_explorers_share_a_selection_both_ways(page: Page, server: Server, open_notebook: Open) -> None:
+    code = SYNTHETIC.format(names=["math", "syntax"]).replace("explorer = hw", "other = hw.explore(scores, view='agreement', preview=None)\nexplorer = hw")
+    link = "import ipywidgets\nlink = ipywidgets.jslink((explorer, 'selected'), (other, 'selected'))\nother"
+    kernel = open_notebook(server.write(code, link))
+    wait_until(lambda: page.locator(".hw-root[data-ready='1']").count() == 2, "both explorers")
+    one, two = ExplorerPage(page, 0), ExplorerPage(page, 1)
+    both = "[explorer.selected, other.selected]"
+
+    def shared(*heads: list[int]) -> None:
+        named = f"{len(heads)} selected: " + ", ".join(f"L{layer} H{head}" for layer, head in heads)
+        wait_until(lambda: one.text("selected") == two.text("selected") == named, f"{named} in both")
+        kernel.until(both, lambda now: now == [list(heads)] * 2)
+
+    one.click(1, 2)
+    shared([3, 2])
+    two.click(4, 5, 1, modifiers=["Shift"])
+    shared([3, 2], [9, 5])
+    kernel.run("other.selected = [[11, 7]]")
+    shared([11, 7])
+    kernel.run("explorer.selected = [(1, 0), (1, 1)]")
+    shared([1, 0], [1, 1])
+    two.plot().focus()
+    page.keyboard.press("Escape")
+    kernel.until(both, lambda now: now == [[], []])
+    assert kernel.value("[explorer.view, other.view]") == ["tasks", "agreement"], "only what is linked is shared"
 
 
 def test_names_stay_text(page: Page, server: Server, open_notebook: Open) -> None:
@@ -135,7 +239,7 @@ def test_what_goes_wrong_is_a_sentence_in_the_widget(page: Page, server: Server,
     view = ExplorerPage(page)
     kernel.run("explorer._buffer, kept = b'1234', explorer._buffer")
     wait_until(lambda: "promises" in view.text("error"), "the error")
-    assert view.text("error").startswith("These scores cannot be shown: the buffer holds 1 numbers")
+    assert view.text("error").startswith("These scores cannot be shown: the buffer holds 4 bytes; its header promises")
     kernel.run("explorer._buffer = kept")
     wait_until(lambda: view.titles() == ["math"] and not view.root.locator(".hw-error").is_visible(), "the maps to come back")
     kernel.run("explorer.tasks = []")
@@ -153,25 +257,3 @@ def test_a_dark_theme_changes_text_and_diverging_maps_at_once(page: Page, server
     page.screenshot(path=tmp_path / "dark.png")
     for name in ("map-name", "tick", "about", "selected"):
         assert contrast(page, f".hw-root .hw-{name}") >= 4.5, name
-
-
-def contrast(page: Page, selector: str) -> float:
-    """The contrast ratio of an element's text with the notebook behind it, by the definition of WCAG."""
-    ratio: float = page.locator(selector).first.evaluate(
-        """(el) => {
-            const pen = new OffscreenCanvas(1, 1).getContext('2d');
-            const paint = (colour) => { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); };
-            const light = () => Array.from(pen.getImageData(0, 0, 1, 1).data).slice(0, 3)
-                .map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
-                .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-            const behind = [];
-            for (let at = el; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
-            paint('white');
-            behind.forEach(paint);
-            const back = light();
-            paint(getComputedStyle(el).color);
-            const [low, high] = [back, light()].sort((a, b) => a - b);
-            return (high + 0.05) / (low + 0.05);
-        }"""
-    )
-    return ratio

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext
 import headwidget as hw
 
 from .conftest import wait_until
-from .explorer_page import READY, ExplorerPage
+from .explorer_page import open_page
 
 HOSTILE = '</script><img src=x onerror="window.hacked=1"><script>window.hacked=1</script><!--'
 
@@ -23,19 +23,6 @@ def scores() -> hw.HeadScores:
     return hw.HeadScores.from_arrays({"math": values, HOSTILE: values[:, ::-1]}, method="gradient", meta=meta)
 
 
-def open_page(context: BrowserContext, path: Path) -> tuple[ExplorerPage, list[str], list[str]]:
-    """The page, every request it made, and everything that went wrong."""
-    page = context.new_page()
-    requests: list[str] = []
-    wrong: list[str] = []
-    page.on("request", lambda request: requests.append(request.url))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    page.goto(path.as_uri())
-    page.wait_for_selector(READY)
-    return ExplorerPage(page), requests, wrong
-
-
 def test_a_page_from_disk_works_and_asks_the_network_for_nothing(context: BrowserContext, scores: hw.HeadScores, tmp_path: Path) -> None:
     path = hw.explore(scores, threshold=0.1, selected=[(3, 4)]).to_html(tmp_path / "heads.html")
     view, requests, wrong = open_page(context, path)
@@ -45,13 +32,13 @@ def test_a_page_from_disk_works_and_asks_the_network_for_nothing(context: Browse
     assert view.text("selected") == "1 selected: L3 H4"
 
     view.drag_slider(0.6)
-    wait_until(lambda: view.text("value") != "0.1000", "the slider's number")
-    edge = float(view.text("value"))
+    wait_until(lambda: view.threshold() != "0.1", "the slider's number")
+    edge = float(view.threshold())
     assert edge > 0.1
     assert view.bright(0) == (means[0].ravel() >= np.float32(edge)).nonzero()[0].tolist()
     assert view.text("count") == f"{int((means >= np.float32(edge)).any(axis=0).sum())} of 270 heads"
     view.drag_slider(0.0)
-    wait_until(lambda: len(view.bright()) == 270, "no threshold")
+    wait_until(lambda: len(view.bright()) == 270 and view.threshold() == "", "no threshold")
 
     view.click(29, 8)
     wait_until(lambda: view.text("selected") == "1 selected: L29 H8", "the click")
