@@ -38,10 +38,15 @@ export function heatmap(number: number): Panel {
       const [bright, dim] = coloursOf(store, picture);
       paint(cells, panel, layoutOf(store.state, picture), picture, bright, dim);
     };
-    const resize = (): void => {
+    let laidOut: readonly unknown[] = []; // what ticks and marks were last laid out for
+    /** Lay out ticks and marks where something about them changed; says whether it did. */
+    const resize = (): boolean => {
       const [picture, { scores }] = [store.picture(), store.state];
-      if (!scores || !picture) return;
+      if (!scores || !picture) return false;
       const layout = layoutOf(store.state, picture);
+      const now = [scores, picture.layersOn, picture.colours === "categories", ...Object.values(layout)];
+      if (now.every((one, i) => one === laidOut[i])) return false;
+      laidOut = now;
       const { cellWidth, cellHeight, ratio } = layout;
       marks.width = Math.round((cellWidth * layout.across) / ratio + 2 * MARGIN) * ratio;
       marks.height = Math.round((cellHeight * layout.down) / ratio + 2 * MARGIN) * ratio;
@@ -61,17 +66,25 @@ export function heatmap(number: number): Panel {
         });
         box.replaceChildren(...labels);
       }
+      return true;
     };
+    let marked = false; // a canvas that was never drawn on costs nothing
     const mark = (): void => {
+      const { selected, point, box } = store.state;
+      const picture = store.picture();
+      const any = selected.length > 0 || point !== null || box !== null;
+      if (picture && (any || marked)) drawMarks(marks, store.state, layoutOf(store.state, picture), picture.layersOn);
+      marked = any;
+    };
+    const name = (): void => {
       const { scores, selected } = store.state;
       const picture = store.picture();
       if (!scores || !picture) return;
-      drawMarks(marks, store.state, layoutOf(store.state, picture), picture.layersOn);
       const size = `${scores.layers.length} layers by ${scores.heads} heads, ${selected.length} selected`;
-      const name = picture.panels[number]?.title ?? "";
+      const title = picture.panels[number]?.title ?? "";
       plot.setAttribute(
         "aria-label",
-        `${name}: ${size}. Arrow keys move, space selects, question mark lists the keys.`,
+        `${title}: ${size}. Arrow keys move, space selects, question mark lists the keys.`,
       );
     };
 
@@ -80,12 +93,14 @@ export function heatmap(number: number): Panel {
     resize();
     draw();
     mark();
+    name();
     const stop = store.subscribe((changed) => {
       const has = (name: Change): boolean => changed.has(name);
       const sized = ["width", "ratio", ...PICTURE].some((name) => name !== "threshold" && has(name as Change));
-      if (sized) resize();
+      const resized = sized && resize();
       if (has("scheme") || PICTURE.some(has)) draw();
-      if (sized || has("point") || has("selected") || has("box")) mark();
+      if (resized || has("point") || has("selected") || has("box")) mark();
+      if (sized || has("selected")) name();
     });
     return all(stop, () => own.abort());
   };
@@ -121,10 +136,19 @@ function countText({ colours }: Picture, { passes, values, title }: MapPanel): s
 const noteOf = ({ state }: Store, { task }: MapPanel): string =>
   state.scores?.tasks.find(({ name }) => name === task)?.note ?? "";
 
-/** The colour map as pixels, and the same dimmed. */
-function coloursOf({ state }: Store, { colours }: Picture): [Uint32Array, Uint32Array] {
-  const list = rgbs(colours, state.scheme, state.scores ? categoriesOf(state.scores).size : 0);
-  return [pixels(list, 1), pixels(list, DIMMED)];
+const known = new Map<string, readonly [Uint32Array, Uint32Array]>();
+
+/** The colour map as pixels, and the same dimmed. Made once: every map is drawn with it in every frame of a drag. */
+function coloursOf({ state }: Store, { colours }: Picture): readonly [Uint32Array, Uint32Array] {
+  const categories = colours === "categories" && state.scores ? categoriesOf(state.scores).size : 0;
+  const name = `${colours} ${state.scheme} ${categories}`;
+  let found = known.get(name);
+  if (!found) {
+    const list = rgbs(colours, state.scheme, categories);
+    found = [pixels(list, 1), pixels(list, DIMMED)];
+    known.set(name, found);
+  }
+  return found;
 }
 
 /** The colours by place: 256 of a map, or one for each class. */
