@@ -201,14 +201,12 @@ export function viewsOf(scores: Scores): Views {
       const across = agreements(settings.agreement, task.runs);
       columns = Math.max(columns, across.length);
       for (const [title, agreement] of across) {
-        panels.push({
-          title: `${name} (${title})`,
-          values: fractions ?? orderStatistic(task, agreement, flip ? -1 : 1),
-          passes: reach && reaches(reach, runsNeeded(agreement, task.runs)),
-          task: name,
-        });
+        const needed = runsNeeded(agreement, task.runs);
+        const values = fractions ?? orderStatistic(task, agreement, flip ? -1 : 1);
+        const passes = reach && reaches(reach, needed);
+        panels.push({ title: `${name} (${title})`, values, passes, task: name });
+        if (passes && needed === runsNeeded(settings.agreement, task.runs)) on.push(passes);
       }
-      if (reach) on.push(reaches(reach, runsNeeded(settings.agreement, task.runs)));
     }
     const fractions = settings.threshold !== null;
     const ends = (): ScoreMap[] => scores.tasks.flatMap((task) => [reduce(task, "always"), reduce(task, "any")]);

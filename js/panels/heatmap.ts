@@ -27,6 +27,7 @@ export function heatmap(number: number): Panel {
     const [down, across] = [make("div", "label-y"), make("div", "label-x")];
     el.append(make("figcaption", "map-title", title, count), down, rows, plot, columns, across);
 
+    let image = new ImageData(1, 1);
     const draw = (): void => {
       const picture = store.picture();
       const panel = picture?.panels[number];
@@ -36,7 +37,13 @@ export function heatmap(number: number): Panel {
       plot.dataset.task = panel.task ?? panel.title;
       setText(count, countText(picture, panel));
       const [bright, dim] = coloursOf(store, picture);
-      paint(cells, panel, layoutOf(store.state, picture), picture, bright, dim);
+      const layout = layoutOf(store.state, picture);
+      if (image.width !== layout.across || image.height !== layout.down) {
+        image = new ImageData(layout.across, layout.down);
+        [cells.width, cells.height] = [layout.across, layout.down];
+      }
+      paint(image, panel, picture, bright, dim);
+      cells.getContext("2d")!.putImageData(image, 0, 0);
     };
     let laidOut: readonly unknown[] = []; // what ticks and marks were last laid out for
     /** Lay out ticks and marks where something about them changed; says whether it did. */
@@ -163,17 +170,13 @@ export function place(value: number, { low, high }: Range, classes: boolean): nu
 
 /** One pixel a cell; the browser enlarges it by whole device pixels without smoothing. */
 function paint(
-  canvas: HTMLCanvasElement,
+  { data, width: across, height: down }: ImageData,
   { values, passes }: MapPanel,
-  { across, down }: Layout,
   { range, colours, layersOn }: Picture,
   bright: Uint32Array,
   dim: Uint32Array,
 ): void {
-  if (canvas.width !== across) canvas.width = across;
-  if (canvas.height !== down) canvas.height = down;
-  const image = new ImageData(across, down);
-  const out = new Uint32Array(image.data.buffer);
+  const out = new Uint32Array(data.buffer);
   const classes = colours === "categories";
   for (let y = 0, i = 0; y < down; y++) {
     for (let x = 0; x < across; x++, i++) {
@@ -181,7 +184,6 @@ function paint(
       out[i] = (passes && !passes[cell] ? dim : bright)[place(values[cell]!, range, classes)]!;
     }
   }
-  canvas.getContext("2d")!.putImageData(image, 0, 0);
 }
 
 /** A head as it is read aloud. */
