@@ -158,15 +158,23 @@ export function viewsOf(scores: Scores): Views {
     for (let i = 0; i < heads; i++) helps[i] = Math.max(helps[i]!, hurts[i]!);
     return helps;
   };
-  const last = new Map<string, { edge: number; sign: string; reach: Uint32Array }>(); // it stays while the agreement is dragged
-  const counts = (task: TaskScores, settings: Settings): Uint32Array | null => {
+  interface Reach {
+    readonly edge: number;
+    readonly sign: string;
+    readonly runs: Uint32Array;
+    readonly fractions: ScoreMap;
+  }
+  const last = new Map<string, Reach>(); // of each task; it stays while the agreement is dragged
+  const reachOf = (task: TaskScores, settings: Settings): Reach | null => {
     if (settings.threshold === null) return null;
     const [edge, { sign }, known] = [rawCut(task, settings), settings, last.get(task.name)];
-    if (known?.edge === edge && known.sign === sign) return known.reach;
-    const reach = counted(task, sign, edge);
-    last.set(task.name, { edge, sign, reach });
-    return reach;
+    if (known?.edge === edge && known.sign === sign) return known;
+    const runs = counted(task, sign, edge);
+    const found = { edge, sign, runs, fractions: filled(new Float32Array(heads), (i) => runs[i]! / task.runs) };
+    last.set(task.name, found);
+    return found;
   };
+  const counts = (task: TaskScores, settings: Settings): Uint32Array | null => reachOf(task, settings)?.runs ?? null;
 
   const tasksView = (settings: Settings): Picture => {
     const panels = shown(scores, settings).map((name) => {
@@ -196,14 +204,13 @@ export function viewsOf(scores: Scores): Views {
     let columns = 2;
     for (const name of shown(scores, settings)) {
       const task = taskNamed.get(name)!;
-      const reach = counts(task, settings);
-      const fractions = reach && filled(new Float32Array(heads), (i) => reach[i]! / task.runs);
+      const reach = reachOf(task, settings);
       const across = agreements(settings.agreement, task.runs);
       columns = Math.max(columns, across.length);
       for (const [title, agreement] of across) {
         const needed = runsNeeded(agreement, task.runs);
-        const values = fractions ?? orderStatistic(task, agreement, flip ? -1 : 1);
-        const passes = reach && reaches(reach, needed);
+        const values = reach?.fractions ?? orderStatistic(task, agreement, flip ? -1 : 1);
+        const passes = reach && reaches(reach.runs, needed);
         panels.push({ title: `${name} (${title})`, values, passes, task: name });
         if (passes && needed === runsNeeded(settings.agreement, task.runs)) on.push(passes);
       }

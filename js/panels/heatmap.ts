@@ -5,6 +5,7 @@ import { categoryColours, pixels, ramp, type Scheme, stops } from "../palette";
 import { EIGHTS, type Range, SIXES, ticks } from "../scales";
 import { type Cell, type Change, headAt, type Panel, PICTURE, type Store } from "../store";
 import { categoriesOf, type Panel as MapPanel, type Picture } from "../views";
+import type { ScoreMap } from "../wire";
 import { all, make, setText } from "./dom";
 import { drawMarks, MARGIN } from "./marks";
 import { listen } from "./pointer";
@@ -168,6 +169,18 @@ export function place(value: number, { low, high }: Range, classes: boolean): nu
   return Math.max(0, Math.min(255, Math.floor(((value - low) * 255) / (high - low) + 0.5)));
 }
 
+const placed = new WeakMap<ScoreMap, { readonly range: Range; readonly places: Uint8Array }>();
+
+/** The place of every value among the colours; kept, since a threshold that is dragged moves none of them. */
+function placesOf(values: ScoreMap, range: Range): Uint8Array {
+  const known = placed.get(values);
+  if (known?.range === range) return known.places;
+  const places = new Uint8Array(values.length);
+  for (let i = 0; i < places.length; i++) places[i] = place(values[i]!, range, false);
+  placed.set(values, { range, places });
+  return places;
+}
+
 /** One pixel a cell; the browser enlarges it by whole device pixels without smoothing. */
 function paint(
   { data, width: across, height: down }: ImageData,
@@ -177,11 +190,11 @@ function paint(
   dim: Uint32Array,
 ): void {
   const out = new Uint32Array(data.buffer);
-  const classes = colours === "categories";
+  const places = colours === "categories" ? values : placesOf(values, range);
   for (let y = 0, i = 0; y < down; y++) {
     for (let x = 0; x < across; x++, i++) {
       const cell = layersOn === "y" ? i : x * down + y;
-      out[i] = (passes && !passes[cell] ? dim : bright)[place(values[cell]!, range, classes)]!;
+      out[i] = (passes && !passes[cell] ? dim : bright)[places[cell]!]!;
     }
   }
 }
