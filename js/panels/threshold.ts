@@ -76,13 +76,17 @@ export const threshold: Panel = (el, store) => {
   });
 };
 
-/** Where the slider can stand now. */
+let last: { of: string; found: Slider } | null = null;
+
+/** Where the slider can stand now; worked out again when that may have changed, not while it is dragged. */
 export function thresholdSlider(state: State): Slider {
   const { scores, views, rule, normalize } = state;
   const [low, high] = views!.extent(state);
   const name = state.view === "agreement" && !normalize ? "score" : numberName(scores!, state);
   const sizes = scores!.signed && normalize === null;
-  return slider(rule, scores!.layers.length * scores!.heads, low, high, sizes ? `|${name}|` : name);
+  const given = [rule, scores!.layers.length * scores!.heads, low, high, sizes ? `|${name}|` : name] as const;
+  if (last?.of !== given.join()) last = { of: given.join(), found: slider(...given) };
+  return last.found;
 }
 
 /** Move the threshold by so many stops of its slider. */
