@@ -1,4 +1,7 @@
-"""`make bench`: a table of ratios on the embedded model, each side measured in the same run, medians of several; machine and versions on top."""
+"""`make bench`: a table of ratios on the embedded model, each side measured in the same run, medians of several; then the browser's times and bytes.
+
+Machine and versions stand on top. Names choose parts: `python -m benchmarks browser`, or `speed`, or `memory`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import sys
 import torch
 import transformers
 
-from benchmarks import memory, speed
+from benchmarks import browser, memory, speed
 from benchmarks.timing import Row
 
 
@@ -21,6 +24,8 @@ def main() -> None:
         if only and name not in only:
             continue
         show(table())
+    if not only or "browser" in only:
+        browser.show()
 
 
 def show(rows: list[Row]) -> None:

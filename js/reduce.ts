@@ -47,7 +47,14 @@ export function reaching(task: TaskScores, edge: number, direction: 1 | -1): Uin
   const order = direction === 1 ? task.order : task.above;
   const out = new Uint32Array(task.mean.length);
   const bound = edge * direction;
+  const [least, most] = [order[0]!, order[kept.length - 1]!];
   for (let cell = 0; cell < out.length; cell++) {
+    // Most heads reach the bound in every run or in none, which two maps tell; a search jumps through all of them.
+    if (direction === 1 ? most[cell]! < bound : least[cell]! > bound) continue;
+    if (direction === 1 ? least[cell]! >= bound : most[cell]! <= bound) {
+      out[cell] = runs;
+      continue;
+    }
     let [low, high] = [0, kept.length]; // the first kept rank at or beyond the bound
     while (low < high) {
       const middle = (low + high) >> 1;

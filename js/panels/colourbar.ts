@@ -14,25 +14,30 @@ export const colourbar: Panel = (el, store) => {
   strip.append(...below);
   el.setAttribute("role", "img");
 
+  let drawn: readonly unknown[] = []; // what strip and labels were made from: a threshold's drag moves the mark alone
   const draw = (): void => {
     const { scores, scheme, threshold, rule, sign, normalize } = store.state;
     const picture = store.picture();
     if (!scores || !picture || picture.colours === "categories") return;
     const { range, colours } = picture;
     const up = (value: number): number => (value - range.low) / (range.high - range.low);
-    const stopList = stops(colours, scheme).map(css).join(", ");
-    strip.style.backgroundImage = `linear-gradient(to top, ${stopList})`;
-    const ticks = barTicks(range);
-    labels.replaceChildren(
-      ...ticks.map(({ value, label }) => {
-        const tick = make("span", "tick", label);
-        tick.style.bottom = `${up(value) * 100}%`;
-        return tick;
-      }),
-    );
-    setText(title, picture.label);
-    const ends = `from ${ticks[0]!.label} to ${ticks[ticks.length - 1]!.label}`;
-    el.setAttribute("aria-label", `Colours: ${picture.label}, ${ends}`);
+    const from = [range, colours, scheme, picture.label];
+    if (from.some((one, i) => one !== drawn[i])) {
+      drawn = from;
+      const stopList = stops(colours, scheme).map(css).join(", ");
+      strip.style.backgroundImage = `linear-gradient(to top, ${stopList})`;
+      const ticks = barTicks(range);
+      labels.replaceChildren(
+        ...ticks.map(({ value, label }) => {
+          const tick = make("span", "tick", label);
+          tick.style.bottom = `${up(value) * 100}%`;
+          return tick;
+        }),
+      );
+      setText(title, picture.label);
+      const ends = `from ${ticks[0]!.label} to ${ticks[ticks.length - 1]!.label}`;
+      el.setAttribute("aria-label", `Colours: ${picture.label}, ${ends}`);
+    }
     // One mark only where one number is the cut of every task and stands on this scale.
     const marked = threshold !== null && rule === "value" && picture.label !== "fraction of runs";
     const both = scores.signed && normalize === null;

@@ -3,8 +3,9 @@
 import { type Layout, layoutOf } from "../layout";
 import { categoryColours, pixels, ramp, type Scheme, stops } from "../palette";
 import { EIGHTS, type Range, SIXES, ticks } from "../scales";
-import { type Cell, type Change, headAt, type Panel, PICTURE, type Store } from "../store";
+import { type Cell, type Change, headAt, type Panel, PICTURE, type State, type Store } from "../store";
 import { categoriesOf, type Panel as MapPanel, type Picture } from "../views";
+import type { ScoreMap } from "../wire";
 import { all, make, setText } from "./dom";
 import { drawMarks, MARGIN } from "./marks";
 import { listen } from "./pointer";
@@ -27,6 +28,8 @@ export function heatmap(number: number): Panel {
     const [down, across] = [make("div", "label-y"), make("div", "label-x")];
     el.append(make("figcaption", "map-title", title, count), down, rows, plot, columns, across);
 
+    let image = new ImageData(1, 1);
+    let placed: { values: ScoreMap; range: Range; places: ArrayLike<number> } | null = null; // a threshold's drag moves none
     const draw = (): void => {
       const picture = store.picture();
       const panel = picture?.panels[number];
@@ -35,13 +38,28 @@ export function heatmap(number: number): Panel {
       title.title = [panel.title, noteOf(store, panel)].filter(Boolean).join(" — ");
       plot.dataset.task = panel.task ?? panel.title;
       setText(count, countText(picture, panel));
-      const [bright, dim] = coloursOf(store, picture);
-      paint(cells, panel, layoutOf(store.state, picture), picture, bright, dim);
-    };
-    const resize = (): void => {
-      const [picture, { scores }] = [store.picture(), store.state];
-      if (!scores || !picture) return;
       const layout = layoutOf(store.state, picture);
+      if (image.width !== layout.across || image.height !== layout.down) {
+        image = new ImageData(layout.across, layout.down);
+        [cells.width, cells.height] = [layout.across, layout.down];
+      }
+      const { range, colours, layersOn } = picture;
+      if (placed?.values !== panel.values || placed.range !== range) {
+        const { values } = panel;
+        placed = { values, range, places: colours === "categories" ? values : placesOf(values, range) };
+      }
+      paint(image, placed.places, panel.passes, layersOn, coloursOf(store.state, picture));
+      cells.getContext("2d")!.putImageData(image, 0, 0);
+    };
+    let laidOut: readonly unknown[] = []; // what ticks and marks were last laid out for
+    /** Lay out ticks and marks where something about them changed; says whether it did. */
+    const resize = (): boolean => {
+      const [picture, { scores }] = [store.picture(), store.state];
+      if (!scores || !picture) return false;
+      const layout = layoutOf(store.state, picture);
+      const now = [scores, picture.layersOn, picture.colours === "categories", ...Object.values(layout)];
+      if (now.every((one, i) => one === laidOut[i])) return false;
+      laidOut = now;
       const { cellWidth, cellHeight, ratio } = layout;
       marks.width = Math.round((cellWidth * layout.across) / ratio + 2 * MARGIN) * ratio;
       marks.height = Math.round((cellHeight * layout.down) / ratio + 2 * MARGIN) * ratio;
@@ -61,17 +79,25 @@ export function heatmap(number: number): Panel {
         });
         box.replaceChildren(...labels);
       }
+      return true;
     };
+    let marked = false; // a canvas that was never drawn on costs nothing
     const mark = (): void => {
+      const { selected, point, box } = store.state;
+      const picture = store.picture();
+      const any = selected.length > 0 || point !== null || box !== null;
+      if (picture && (any || marked)) drawMarks(marks, store.state, layoutOf(store.state, picture), picture.layersOn);
+      marked = any;
+    };
+    const name = (): void => {
       const { scores, selected } = store.state;
       const picture = store.picture();
       if (!scores || !picture) return;
-      drawMarks(marks, store.state, layoutOf(store.state, picture), picture.layersOn);
       const size = `${scores.layers.length} layers by ${scores.heads} heads, ${selected.length} selected`;
-      const name = picture.panels[number]?.title ?? "";
+      const title = picture.panels[number]?.title ?? "";
       plot.setAttribute(
         "aria-label",
-        `${name}: ${size}. Arrow keys move, space selects, question mark lists the keys.`,
+        `${title}: ${size}. Arrow keys move, space selects, question mark lists the keys.`,
       );
     };
 
@@ -80,12 +106,14 @@ export function heatmap(number: number): Panel {
     resize();
     draw();
     mark();
+    name();
     const stop = store.subscribe((changed) => {
       const has = (name: Change): boolean => changed.has(name);
       const sized = ["width", "ratio", ...PICTURE].some((name) => name !== "threshold" && has(name as Change));
-      if (sized) resize();
+      const resized = sized && resize();
       if (has("scheme") || PICTURE.some(has)) draw();
-      if (sized || has("point") || has("selected") || has("box")) mark();
+      if (resized || has("point") || has("selected") || has("box")) mark();
+      if (sized || has("selected")) name();
     });
     return all(stop, () => own.abort());
   };
@@ -121,10 +149,17 @@ function countText({ colours }: Picture, { passes, values, title }: MapPanel): s
 const noteOf = ({ state }: Store, { task }: MapPanel): string =>
   state.scores?.tasks.find(({ name }) => name === task)?.note ?? "";
 
-/** The colour map as pixels, and the same dimmed. */
-function coloursOf({ state }: Store, { colours }: Picture): [Uint32Array, Uint32Array] {
-  const list = rgbs(colours, state.scheme, state.scores ? categoriesOf(state.scores).size : 0);
-  return [pixels(list, 1), pixels(list, DIMMED)];
+/** The colour map as pixels, and the same dimmed. Made once: every map is drawn with it in every frame of a drag. */
+function coloursOf({ scores, views, scheme }: State, { colours }: Picture): readonly [Uint32Array, Uint32Array] {
+  return views!.once(
+    () => {
+      const list = rgbs(colours, scheme, categoriesOf(scores!).size);
+      return [pixels(list, 1), pixels(list, DIMMED)] as const;
+    },
+    "pixels",
+    colours,
+    scheme,
+  );
 }
 
 /** The colours by place: 256 of a map, or one for each class. */
@@ -137,27 +172,28 @@ export function place(value: number, { low, high }: Range, classes: boolean): nu
   return Math.max(0, Math.min(255, Math.floor(((value - low) * 255) / (high - low) + 0.5)));
 }
 
+/** The place of every value among the colours. */
+function placesOf(values: ScoreMap, range: Range): Uint8Array {
+  const places = new Uint8Array(values.length);
+  for (let i = 0; i < places.length; i++) places[i] = place(values[i]!, range, false);
+  return places;
+}
+
 /** One pixel a cell; the browser enlarges it by whole device pixels without smoothing. */
 function paint(
-  canvas: HTMLCanvasElement,
-  { values, passes }: MapPanel,
-  { across, down }: Layout,
-  { range, colours, layersOn }: Picture,
-  bright: Uint32Array,
-  dim: Uint32Array,
+  { data, width: across, height: down }: ImageData,
+  places: ArrayLike<number>,
+  passes: Uint8Array | null,
+  layersOn: "y" | "x",
+  [bright, dim]: readonly [Uint32Array, Uint32Array],
 ): void {
-  if (canvas.width !== across) canvas.width = across;
-  if (canvas.height !== down) canvas.height = down;
-  const image = new ImageData(across, down);
-  const out = new Uint32Array(image.data.buffer);
-  const classes = colours === "categories";
+  const out = new Uint32Array(data.buffer);
   for (let y = 0, i = 0; y < down; y++) {
     for (let x = 0; x < across; x++, i++) {
       const cell = layersOn === "y" ? i : x * down + y;
-      out[i] = (passes && !passes[cell] ? dim : bright)[place(values[cell]!, range, classes)]!;
+      out[i] = (passes && !passes[cell] ? dim : bright)[places[cell]!]!;
     }
   }
-  canvas.getContext("2d")!.putImageData(image, 0, 0);
 }
 
 /** A head as it is read aloud. */

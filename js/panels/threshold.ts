@@ -76,20 +76,21 @@ export const threshold: Panel = (el, store) => {
   });
 };
 
-/** Where the slider can stand now. */
+/** Where the slider can stand now; worked out again when that may have changed, not while it is dragged. */
 export function thresholdSlider(state: State): Slider {
   const { scores, views, rule, normalize } = state;
-  let [low, high] = [0, 0];
-  for (const task of scores!.tasks) {
-    const strengths = views!.strength(task, { ...state, sign: "either" });
-    for (let i = 0; i < strengths.length; i++) {
-      if (strengths[i]! < low) low = strengths[i]!;
-      if (strengths[i]! > high) high = strengths[i]!;
-    }
-  }
+  const [low, high] = views!.extent(state);
   const name = state.view === "agreement" && !normalize ? "score" : numberName(scores!, state);
   const sizes = scores!.signed && normalize === null;
-  return slider(rule, scores!.layers.length * scores!.heads, low, high, sizes ? `|${name}|` : name);
+  const text = sizes ? `|${name}|` : name;
+  return views!.once(
+    () => slider(rule, scores!.layers.length * scores!.heads, low, high, text),
+    "slider",
+    rule,
+    low,
+    high,
+    text,
+  );
 }
 
 /** Move the threshold by so many stops of its slider. */
