@@ -121,7 +121,6 @@ def _steps(ordered: Array) -> Steps:
     part = (inner.astype(np.float64) - least) / np.where(span == 0, 1, span)
     steps: Steps = np.floor(part * STEPS).astype(np.uint16)
     steps -= _value(steps, least, most) > inner  # where rounding overshot; a step is far larger than any rounding
-    steps += (steps < STEPS) & (_value(np.minimum(steps, STEPS - 1) + np.uint16(1), least, most) < inner)  # or fell short
     return steps
 
 
