@@ -13,8 +13,12 @@ const [LEFT, TOP, BOTTOM, GAP] = [44, 24, 36, 14]; // around each map, in pixels
 const WIDTH = 1000;
 const DIMMED = 0.13;
 
+/** Text as XML takes it: no control characters, no halves of letters. */
 const escaped = (text: string): string =>
-  text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]!);
+  text
+    .replace(/\p{Cc}/gu, " ")
+    .replace(/\p{Cs}/gu, "\ufffd")
+    .replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]!);
 const round = (value: number): number => Math.round(value * 100) / 100;
 
 interface Put {
