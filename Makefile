@@ -28,7 +28,7 @@ check-js: node_modules/.ready
 test-py: $(VENV)/.dev build model chromium node_modules/.cdn
 	$(BIN)/python -m pytest
 
-bench: $(VENV)/.dev build model
+bench: $(VENV)/.dev build model chromium
 	$(BIN)/python -m benchmarks
 
 dist: $(VENV)/.dev build

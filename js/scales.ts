@@ -32,13 +32,24 @@ export function colourRange(maps: readonly Float32Array[], signed: boolean, cap:
   let [high, step] = [0, 0];
   if (typeof cap === "number") [high, step] = [cap, niceStep(cap / parts)];
   else {
-    sizes.sort();
-    const reach = sizes[Math.min(sizes.length - 1, Math.floor((sizes.length * percentile(cap)) / 100))]!;
+    const rank = Math.min(sizes.length - 1, Math.floor((sizes.length * percentile(cap)) / 100));
+    const reach = nth(sizes, rank, Math.max(-least, most));
     step = niceStep((reach || 1) / parts);
     high = clean(Math.max(1, Math.ceil(reach / step - 1e-6)) * step);
   }
   const low = signed ? -high : clean(Math.floor(least / step + 1e-6) * step);
   return { low, high, step, lowCapped: least < low * 1.000001, highCapped: most > high * 1.000001 };
+}
+
+/** The value that would stand at `rank` if `sizes` were sorted, none above `most`: only the bucket that holds it is sorted. */
+function nth(sizes: Float32Array, rank: number, most: number): number {
+  if (most === 0) return 0;
+  const buckets = new Uint32Array(1024);
+  const bucketOf = (size: number): number => Math.min(1023, Math.floor((size / most) * 1024));
+  for (let i = 0; i < sizes.length; i++) buckets[bucketOf(sizes[i]!)]!++;
+  let [bucket, below] = [0, 0];
+  while (below + buckets[bucket]! <= rank) below += buckets[bucket++]!;
+  return sizes.filter((size) => bucketOf(size) === bucket).sort()[rank - below]!;
 }
 
 /** The percentile of |score| where colours end, when the cap is no number. */
