@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwidget import palette, views
+from headwidget import palette, provenance, views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,8 +131,7 @@ class _Axis:
 def _axes(scores: HeadScores, settings: Settings, picture: Picture) -> tuple[_Axis, _Axis]:
     """The x and the y axis."""
     layers, heads = scores.shape
-    given = scores.meta.get("axes")
-    names = given if isinstance(given, list) and len(given) == 2 and all(isinstance(n, str) for n in given) else ["Layer", "Head"]
+    names = provenance.axes(scores)
     rows = list(views.ticks(layers, views.EIGHTS if settings.view == "categories" else views.SIXES))
     columns = list(views.ticks(heads, views.SIXES))
     layer = _Axis(names[0], rows, [str(scores.layers[row]) for row in rows], layers)
@@ -202,17 +201,23 @@ def _grid(scores: HeadScores, settings: Settings, picture: Picture, dpi: float) 
     beside = max(_width(name, TICK) for name in y.names) + 0.07  # tick labels left of a map
     word = "on" if settings.view == "agreement" else "pass"
     counts = ["" if panel.passes is None or settings.view == "categories" else f" · {int(panel.passes.sum())} {word}" for panel in picture.panels]
-    longest = max(_width(_drawable(panel.title), TITLE) + _width(count, TICK) for panel, count in zip(picture.panels, counts))
+    longest = max(_width(_drawable(_marked(scores, panel)), TITLE) + _width(count, TICK) for panel, count in zip(picture.panels, counts))
     room = max(width, min(longest, ROOM))  # small maps stand in the middle of it
     pitch = beside + room + GAP
     left = EDGE + 0.21 + beside + (room - width) / 2
-    titles = [_fitted(panel.title, TITLE, pitch - 0.1 - _width(count, TICK), 2) for panel, count in zip(picture.panels, counts)]
+    titles = [_fitted(_marked(scores, panel), TITLE, pitch - 0.1 - _width(count, TICK), 2) for panel, count in zip(picture.panels, counts)]
     tops: list[float] = []
     for row in range(down):
         lines = max(title.count("\n") + 1 for title, slot in zip(titles, slots) if slot[0] == row)
         above = tops[-1] + height + 0.22 if tops else EDGE  # below the last row's tick labels
         tops.append(above + 0.165 * lines + 0.07)
     return _Grid(x, y, slots, titles, counts, pixels, width, height, left, pitch, tops, left + (across - 1) * pitch + (room + width) / 2)
+
+
+def _marked(scores: HeadScores, panel: Panel) -> str:
+    """A panel's title, with a sign where something speaks against its scores."""
+    doubted = panel.task is not None and provenance.warning(scores, panel.task) is not None
+    return f"{'⚠ ' * doubted}{panel.title}"
 
 
 def _drawn(scores: HeadScores, settings: Settings, picture: Picture, dpi: float) -> Figure:
@@ -295,6 +300,10 @@ def _draw_bar(made: Figure, picture: Picture, bar: _Bar) -> None:
     axes.set_yticks([value for value, _ in bar.ticks], [text for _, text in bar.ticks])
     axes.tick_params(labelsize=TICK, length=2, width=0.5, pad=2)
     axes.set_ylabel(bar.label, fontsize=LABEL, labelpad=4, linespacing=1.1, **PLAIN)
+    for value in () if picture.floor is None else (picture.floor, -picture.floor):  # the noise floor
+        if span.low < value < span.high:
+            axes.axhline(value, color="white", linewidth=1.6)
+            axes.axhline(value, color=INK, linewidth=0.8, linestyle=(0, (2, 1)))
 
 
 # ---- the categories' legend ----

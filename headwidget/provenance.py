@@ -53,6 +53,19 @@ def note(scores: HeadScores, task: str) -> str | None:
     return ", ".join(parts) or None
 
 
+def warning(scores: HeadScores, task: str) -> str | None:
+    """Why a task's scores should not be believed, in a sentence; None when nothing speaks against them."""
+    text = scores.meta.get("tasks", {}).get(task, {}).get("warning")
+    return _short(text.strip()) if isinstance(text, str) and text.strip() else None
+
+
+def floor(scores: HeadScores, task: str) -> float | None:
+    """What a score of this task reaches by chance alone, where the method has a control; None where it has none."""
+    floors = scores.meta.get("floor")
+    value = floors.get(task) if isinstance(floors, Mapping) else None
+    return float(value) if isinstance(value, (int, float)) and 0 < value < 3e38 else None
+
+
 def axes(scores: HeadScores) -> list[str]:
     """What rows and columns are called: "Layer" and "Head", or the two texts of ``meta["axes"]``."""
     given = scores.meta.get("axes")

@@ -17,12 +17,12 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwidget import reduce
+from headwidget import provenance, reduce
 from headwidget.settings import START, Settings, percentile
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class Picture:
     """How many panels stand side by side; None: as many as fit."""
     passing: Mask | None
     """Heads that pass in a task shown, or more; None: no threshold."""
+    floor: float | None = None
+    """What a score reaches by chance alone, the largest of the tasks shown, on the scale of the numbers; None where it is not known."""
     legend: tuple[Entry, ...] = ()
     """The categories view's classes, by place: 0 is Unclassified, then each category, then "2 categories" and so on."""
 
@@ -166,7 +168,16 @@ def _tasks(scores: HeadScores, settings: Settings) -> Picture:
         layers_on=settings.orientation or "y",
         columns=settings.columns,
         passing=_either([panel.passes for panel in panels]),
+        floor=max((f for name in shown(scores, settings) if (f := _floor(scores, name, settings)) is not None), default=None),
     )
+
+
+def _floor(scores: HeadScores, task: str, settings: Settings) -> float | None:
+    found = provenance.floor(scores, task)
+    if found is None or settings.normalize is None:
+        return found
+    total = reduce.whole(number(scores, task, replace(settings, normalize=None)))
+    return found / total if total > 0 else None
 
 
 def number_name(scores: HeadScores, settings: Settings) -> str:

@@ -56,6 +56,8 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
                 "name": name,
                 "category": scores.categories.get(name),
                 "note": provenance.note(scores, name),
+                "warning": provenance.warning(scores, name),
+                "floor": provenance.floor(scores, name),
                 "runs": len(values),
                 "ranks": kept,
                 "bits": 16 if packed else 32,

@@ -39,6 +39,8 @@ export interface Picture {
   /** Heads that pass in a task shown, or more; null: no threshold. */
   readonly passing: Uint8Array | null;
   readonly legend: readonly Entry[];
+  /** What a score reaches by chance alone, the largest of the tasks shown; null where it is not known. */
+  readonly floor: number | null;
 }
 
 export interface Views {
@@ -180,6 +182,11 @@ export function viewsOf(scores: Scores): Views {
   };
   const counts = (task: TaskScores, settings: Settings): Uint32Array | null => reachOf(task, settings)?.runs ?? null;
 
+  const floorOf = (task: TaskScores, settings: Settings): number | null => {
+    if (task.floor === null || !settings.normalize) return task.floor;
+    const total = whole(plain(task, settings));
+    return total > 0 ? task.floor / total : null;
+  };
   const tasksView = (settings: Settings): Picture => {
     const panels = shown(scores, settings).map((name) => {
       const task = taskNamed.get(name)!;
@@ -198,6 +205,7 @@ export function viewsOf(scores: Scores): Views {
       columns: settings.columns,
       passing: either(panels.map((panel) => panel.passes)),
       legend: [],
+      floor: highest(panels.map(({ task }) => floorOf(taskNamed.get(task)!, settings))),
     };
   };
 
@@ -230,6 +238,7 @@ export function viewsOf(scores: Scores): Views {
       columns,
       passing: either(on),
       legend: [],
+      floor: null,
     };
   };
 
@@ -273,6 +282,7 @@ export function viewsOf(scores: Scores): Views {
       columns: settings.columns,
       passing: reaches(count, 1),
       legend: names.map((name, i) => ({ name, count: sizes[i]! })),
+      floor: null,
     };
   };
   const views = { tasks: tasksView, agreement: agreementView, categories: categoriesView };
@@ -287,6 +297,9 @@ export function viewsOf(scores: Scores): Views {
     extent,
   };
 }
+
+const highest = (numbers: readonly (number | null)[]): number | null =>
+  numbers.reduce((most, one) => (one !== null && (most === null || one > most) ? one : most), null);
 
 /** The tasks that are drawn, in order: one alone when `task` names it. */
 export function shown(scores: Scores, settings: Settings): string[] {

@@ -11,6 +11,10 @@ export interface TaskHeader {
   readonly category: string | null;
   /** How well the model did the task and how many prompts were left out, where that is known. */
   readonly note: string | null;
+  /** Why the task's scores should not be believed, where something speaks against them. */
+  readonly warning: string | null;
+  /** What a score reaches by chance alone, where the method has a control. */
+  readonly floor: number | null;
   readonly runs: number;
   /** Which order statistics of the sorted runs are kept, smallest first. */
   readonly ranks: readonly number[];

@@ -184,3 +184,13 @@ def test_the_bar_holds_its_ends_and_says_when_scores_go_beyond(scores: HeadScore
     values = np.concatenate([panel.values.ravel() for panel in found.panels])
     assert found.range.high_capped == (float(values.max()) > found.range.high * 1.000001) == labels[-1].endswith("+")
     assert found.range.low_capped == (min(float(values.min()), 0) < found.range.low * 1.000001) == labels[0].endswith("+")
+
+
+def test_the_noise_floor_is_the_largest_of_the_tasks_shown_on_the_scale_of_the_numbers() -> None:
+    arrays = {"a": [[1.0, -3.0]], "b": [[2.0, 2.0]], "c": [[1.0, 1.0]]}
+    scores = HeadScores.from_arrays(arrays, method="probe", meta={"floor": {"a": 0.5, "b": 0.25, "c": "much"}})
+    found = [
+        views.picture(scores, settings(scores, **asked)).floor
+        for asked in ({}, {"tasks": ["b"]}, {"normalize": "share"}, {"tasks": ["c"]}, {"view": "agreement"})
+    ]
+    assert found == [0.5, 0.25, 0.125, None, None]

@@ -91,7 +91,7 @@ function line(state: State, task: TaskScores, cell: number, range: Range): HTMLE
   const colour = !scores!.signed || state.normalize ? "bar-score" : value < 0 ? "bar-less" : "bar-more";
   const reach = state.view === "agreement" ? (views!.counts(task, state)?.[cell] ?? null) : null;
   const passes = views!.passing(task, state.view === "categories" ? forCategories(state) : state)?.[cell] ?? 1;
-  const title = make("th", "card-task", task.name);
+  const title = make("th", "card-task", `${task.warning ? "⚠ " : ""}${task.name}`);
   title.scope = "row";
   const row = make(
     "tr",

@@ -9,9 +9,12 @@ export const colourbar: Panel = (el, store) => {
   const strip = make("div", "bar-strip");
   const labels = make("div", "bar-labels");
   const below = [make("div", "bar-mark"), make("div", "bar-mark")];
+  const floors = [make("div", "bar-floor"), make("div", "bar-floor")];
   const title = make("div", "bar-title");
   el.append(title, make("div", "bar-body", strip, labels));
-  strip.append(...below);
+  for (const line of floors)
+    line.title = "Noise floor: what a score reaches by chance alone, in the method’s own control";
+  strip.append(...floors, ...below);
   el.setAttribute("role", "img");
 
   let drawn: readonly unknown[] = []; // what strip and labels were made from: a threshold's drag moves the mark alone
@@ -44,11 +47,15 @@ export const colourbar: Panel = (el, store) => {
     const marks = !marked
       ? []
       : [...(!both || sign !== "hurts" ? [threshold] : []), ...(both && sign !== "helps" ? [-threshold] : [])];
-    below.forEach((mark, i) => {
-      const value = marks[i];
-      mark.hidden = value === undefined || up(value) < 0 || up(value) > 1;
-      if (value !== undefined) mark.style.bottom = `${up(value) * 100}%`;
-    });
+    stand(below, marks);
+    stand(floors, picture.floor === null ? [] : both ? [picture.floor, -picture.floor] : [picture.floor]);
+    function stand(elements: readonly HTMLElement[], values: readonly number[]): void {
+      elements.forEach((mark, i) => {
+        const value = values[i];
+        mark.hidden = value === undefined || up(value) < 0 || up(value) > 1;
+        if (value !== undefined) mark.style.bottom = `${up(value) * 100}%`;
+      });
+    }
   };
   draw();
   return store.subscribe((changed) => {

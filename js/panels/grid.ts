@@ -11,7 +11,9 @@ export const grid: Panel = (el, store) => {
   const maps = make("div", "maps");
   const [bar, classes] = [make("div", "bar"), make("div", "legend")];
   const note = make("p", "note");
+  const warnings = make("ul", "warnings");
   el.append(maps, bar, classes, note);
+  el.after(warnings);
   const disposes: (() => void)[] = [];
 
   const build = (): void => {
@@ -33,6 +35,12 @@ export const grid: Panel = (el, store) => {
     const nothing = empty || (picture?.panels.length === 1 && picture.colours === "categories");
     el.classList.toggle("hw-nothing", nothing);
     note.textContent = nothing && scores ? nothingShown(scores.tasks) : "";
+    const doubted = scores?.tasks.filter(
+      (task) => task.warning && picture?.panels.some((p) => p.task === task.name || !p.task),
+    );
+    warnings.replaceChildren(
+      ...(doubted ?? []).map((task) => make("li", "warning", make("strong", "warned", task.name), ` ${task.warning}`)),
+    );
     if (!picture) return;
     const { columns, cellWidth, cellHeight, ratio, across, down } = layoutOf(store.state, picture);
     el.style.setProperty("--hw-plot-width", `${(cellWidth * across) / ratio}px`);
@@ -52,9 +60,15 @@ export const grid: Panel = (el, store) => {
     if (PICTURE.some((name) => changed.has(name))) build();
     if (["width", "ratio", ...PICTURE].some((name) => name !== "threshold" && changed.has(name as never))) arrange();
   });
-  return all(stop, colourbar(bar, store), legend(classes, store), () => {
-    for (const dispose of disposes) dispose();
-  });
+  return all(
+    () => warnings.remove(),
+    stop,
+    colourbar(bar, store),
+    legend(classes, store),
+    () => {
+      for (const dispose of disposes) dispose();
+    },
+  );
 };
 
 const nothingShown = (tasks: readonly { name: string }[]): string =>

@@ -34,8 +34,9 @@ export function heatmap(number: number): Panel {
       const picture = store.picture();
       const panel = picture?.panels[number];
       if (!picture || !panel) return;
-      setText(title, panel.title);
-      title.title = [panel.title, noteOf(store, panel)].filter(Boolean).join(" — ");
+      const task = store.state.scores?.tasks.find(({ name }) => name === panel.task);
+      setText(title, `${task?.warning ? "⚠ " : ""}${panel.title}`);
+      title.title = [panel.title, task?.note, task?.warning].filter(Boolean).join(" — ");
       plot.dataset.task = panel.task ?? panel.title;
       setText(count, countText(picture, panel));
       const layout = layoutOf(store.state, picture);
@@ -145,9 +146,6 @@ function countText({ colours }: Picture, { passes, values, title }: MapPanel): s
   if (!passes) return "";
   return `${count(passes)} ${title.endsWith(")") ? "on" : "pass"}`;
 }
-
-const noteOf = ({ state }: Store, { task }: MapPanel): string =>
-  state.scores?.tasks.find(({ name }) => name === task)?.note ?? "";
 
 /** The colour map as pixels, and the same dimmed. Made once: every map is drawn with it in every frame of a drag. */
 function coloursOf({ scores, views, scheme }: State, { colours }: Picture): readonly [Uint32Array, Uint32Array] {

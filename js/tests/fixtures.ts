@@ -15,7 +15,7 @@ export function task(name: string, runs: readonly (readonly number[])[], categor
   const middle = (cell: number[]): number =>
     (cell[Math.floor(cell.length / 2)]! + cell[Math.floor((cell.length - 1) / 2)]!) / 2;
   const median = Float32Array.from(cells, middle);
-  const header = { name, category, note: null, runs: runs.length, ranks: kept, bits: 32 };
+  const header = { name, category, note: null, warning: null, floor: null, runs: runs.length, ranks: kept, bits: 32 };
   return { ...header, mean, median, low: mean, high: mean, order, above: order };
 }
 

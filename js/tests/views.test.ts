@@ -6,7 +6,7 @@ import { barTicks } from "../scales";
 import { DEFAULTS, type Settings, START } from "../settings";
 import { viewsOf } from "../views";
 import { decode, type Header } from "../wire";
-import { bytes } from "./fixtures";
+import { bytes, scoresOf, task } from "./fixtures";
 
 interface Expected {
   readonly panels: readonly (readonly [string, number, string | null])[];
@@ -51,7 +51,7 @@ describe.each(golden.scores)("$name", ({ header, buffer, maps, pictures }) => {
     expect(range).toEqual(expected.range);
     expect(barTicks(range).map((tick) => tick.label)).toEqual(expected.bar);
     const { colours, label, layersOn, columns } = expected;
-    expect(found).toEqual({ colours, label, layersOn, columns });
+    expect(found).toEqual({ colours, label, layersOn, columns, floor: null }); // no method with a control made these
     expect(bits(passing)).toBe(expected.passing);
     expect(legend.map(({ name, count }) => [name, count])).toEqual(expected.legend);
   });
@@ -68,5 +68,24 @@ describe("settings", () => {
   it("are those of Python", () => {
     expect({ ...DEFAULTS, tasks: null }).toEqual(golden.settings.defaults); // no tasks given: all of them
     expect(START).toEqual(golden.settings.start);
+  });
+});
+
+describe("the noise floor", () => {
+  const known = (name: string, runs: number[][], floor: number | null) => ({ ...task(name, runs), floor });
+  const scores = scoresOf(
+    [known("a", [[1, -3]], 0.5), known("b", [[2, 2]], 0.25), known("c", [[1, 1]], null)],
+    [0],
+    true,
+  );
+
+  it("is the largest of the tasks shown, on the scale of the numbers", () => {
+    const floor = (asked: Partial<Settings>): number | null =>
+      viewsOf(scores).picture({ ...DEFAULTS, tasks: ["a", "b", "c"], ...asked }).floor;
+    expect(floor({})).toBe(0.5);
+    expect(floor({ tasks: ["b"] })).toBe(0.25);
+    expect(floor({ normalize: "share" })).toBe(0.125);
+    expect(floor({ tasks: ["c"] })).toBeNull();
+    expect(floor({ view: "agreement" })).toBeNull();
   });
 });
