@@ -27,7 +27,9 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   const view = new AbortController();
   const { signal } = view;
   const root = make("div", "root");
-  root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's own keys stay out of the widget
+  // JupyterLab's own keys stay out of the widget. It looks at the focused element first: "a" there would make a new cell.
+  root.addEventListener("focusin", ({ target }) => (target as Element).setAttribute("data-lm-suppress-shortcuts", ""));
+  root.setAttribute("data-lm-suppress-shortcuts", "");
   el.append(root);
   try {
     const store = createStore(model, signal);

@@ -1,7 +1,7 @@
 // A chip for every task: click to show or hide, drag (or Alt + arrows) to reorder; and a slider that steps through them one by one.
 
 import type { Panel, Store } from "../store";
-import { button, keepKeys, make, setText } from "./dom";
+import { button, focused, keepKeys, make, setText } from "./dom";
 
 const FAR = 5; // CSS pixels a chip is moved before that is a drag
 
@@ -112,7 +112,8 @@ export const chips: Panel = (el, store) => {
 /** Put the chips in order without taking the focus or the pointer from the one in hand. */
 function place(list: HTMLElement, wanted: HTMLElement[]): void {
   for (const old of Array.from(list.children)) if (!wanted.includes(old as HTMLElement)) old.remove();
-  const held = wanted.findIndex((one) => one === document.activeElement || one.classList.contains("hw-dragged"));
+  const active = focused(list);
+  const held = wanted.findIndex((one) => one === active || one.classList.contains("hw-dragged"));
   wanted.forEach((one, i) => {
     if (i === held) return;
     if (i < held) list.insertBefore(one, wanted[held]!);

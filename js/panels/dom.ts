@@ -41,6 +41,9 @@ export function keepKeys(el: HTMLElement): void {
   });
 }
 
+/** What has the focus, inside a shadow root too (marimo): there the document knows only the root's host. */
+export const focused = (el: Node): Element | null => (el.getRootNode() as Document | ShadowRoot).activeElement;
+
 /** Set text only where it changed: a screen is not laid out again for nothing. */
 export function setText(el: Node, text: string): void {
   if (el.textContent !== text) el.textContent = text;

@@ -1,7 +1,7 @@
 // The list of keys, opened with "?".
 
 import type { Panel } from "../store";
-import { button, make } from "./dom";
+import { button, focused, make } from "./dom";
 
 const KEYS = [
   ["← ↑ → ↓", "move the cursor head"],
@@ -30,7 +30,7 @@ export const help: Panel = (el, store) => {
     if (!changed.has("help")) return;
     el.hidden = !store.state.help;
     if (store.state.help) {
-      before = document.activeElement;
+      before = focused(el);
       el.focus({ preventScroll: true });
     } else if (before instanceof HTMLElement) before.focus({ preventScroll: true });
   });

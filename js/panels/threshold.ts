@@ -4,7 +4,7 @@ import { parsed, position, type Slider, slider, typed } from "../scales";
 import { type Rule, START } from "../settings";
 import { type Panel, PICTURE, type State, type Store } from "../store";
 import { numberName } from "../views";
-import { button, choice, keepKeys, make, setText } from "./dom";
+import { button, choice, focused, keepKeys, make, setText } from "./dom";
 
 const RULES: readonly (readonly [Rule, string])[] = [
   ["value", "value"],
@@ -60,7 +60,7 @@ export const threshold: Panel = (el, store) => {
     track.max = String(stops.length);
     track.value = String(position(stops, state.threshold));
     const text = state.threshold === null ? "" : typed(state.threshold);
-    if (document.activeElement !== value || value.dataset.shown === value.value) value.value = text;
+    if (focused(value) !== value || value.dataset.shown === value.value) value.value = text;
     value.dataset.shown = value.value;
     track.setAttribute("aria-valuetext", text || "off");
     setText(count, passText(state, picture.passing));
