@@ -4,7 +4,7 @@ import type { State } from "./store";
 import type { Picture } from "./views";
 
 /** Space around the maps, in CSS pixels; css/maps.css has the same numbers. */
-export const SPACE = { axisLabel: 20, tickLabels: 24, gap: 20, bar: 92, legend: 174 } as const;
+export const SPACE = { axisLabel: 20, tickLabels: 24, gap: 20, bar: 78, legend: 174 } as const;
 
 const PREFERRED = 150; // width of a map when there are many, in CSS pixels
 const LARGEST_CELL = 28;
