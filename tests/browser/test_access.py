@@ -172,7 +172,7 @@ def test_the_selected_heads_are_a_table_with_headers(context: BrowserContext, pa
 
 def spoken(view: ExplorerPage, start: str) -> None:
     try:
-        wait_until(lambda: view.root.get_by_role("status").filter(has_text=start).count(), f"{start!r} to be read aloud", 5)
+        wait_until(lambda: view.root.locator(".hw-spoken[role=status]").filter(has_text=start).count(), f"{start!r} to be read aloud", 5)
     except pytest.fail.Exception:
         pytest.fail(f"{start!r} was to be read aloud; it was {view.spoken()!r}")
 

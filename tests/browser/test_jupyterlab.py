@@ -134,18 +134,20 @@ def test_hover_names_the_head_and_tells_python_only_when_asked(page: Page, serve
     leave(view)
     kernel.until("explorer.hover", lambda head: head is None)
     kernel.run("seen.clear()")
+    view.drawn()  # messages are counted while the page is asked for something
     sent.clear()
     sweep(view)
     kernel.until("explorer.hover", lambda head: head == [11, 7])
     moved = kernel.value("seen")
     assert moved[-1] == [11, 7]
+    wait_until(lambda: (view.drawn(), sent)[-1], "the message to be counted")
     assert 1 <= len(moved) <= 10 and 1 <= len(sent) <= 10, f"{len(sent)} messages, {len(moved)} changes for 96 cells"
     leave(view)
     kernel.until("explorer.hover", lambda head: head is None)
     kernel.run("explorer.hover = [5, 3]")
     wait_until(lambda: view.marked(0) > 20 and not view.card(), "the head Python points at, without a card")
 
-    kernel.run("explorer.hover = None; explorer.unobserve(listen, 'hover')")
+    kernel.run("explorer.unobserve(listen, 'hover'); explorer.hover = None")
     wait_until(lambda: view.marked(0) == 0, "no head pointed at")
     sent.clear()
     sweep(view)
