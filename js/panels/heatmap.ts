@@ -15,7 +15,8 @@ const DIMMED = 0.13; // opacity of a head that does not pass
 /** A panel for the map of that number. */
 export function heatmap(number: number): Panel {
   return (el, store) => {
-    const title = make("span", "map-name");
+    const [named, part] = [make("span", "map-task"), make("span", "map-part")]; // a long name is cut, "(Always)" is not
+    const title = make("span", "map-name", named, part);
     const count = make("span", "map-count");
     const cells = make("canvas", "cells");
     const marks = make("canvas", "marks");
@@ -35,7 +36,8 @@ export function heatmap(number: number): Panel {
       const panel = picture?.panels[number];
       if (!picture || !panel) return;
       const task = store.state.scores?.tasks.find(({ name }) => name === panel.task);
-      setText(title, `${task?.warning ? "⚠ " : ""}${panel.title}`);
+      setText(named, `${task?.warning ? "⚠ " : ""}${task?.name ?? panel.title}`);
+      setText(part, task ? panel.title.slice(task.name.length) : "");
       title.title = [panel.title, task?.note, task?.warning].filter(Boolean).join(" — ");
       plot.dataset.task = panel.task ?? panel.title;
       setText(count, countText(picture, panel));
