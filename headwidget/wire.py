@@ -11,8 +11,8 @@ layer-major, layers x heads:
   are rounded down and the score lies at most one step above: the browser reads both bounds, so that in neither direction
   (helps, hurts) it overstates agreement.
 
-Both parts are written in byte planes (the lowest byte of every number, then the next byte of every number, and so on),
-which deflate packs better in an exported page. The size does not grow with the number of prompts (``reduce.MOST_RANKS``).
+Steps are written in byte planes (the lower byte of every number, then the upper one), which deflate packs better in an
+exported page. The size does not grow with the number of prompts (``reduce.MOST_RANKS``).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         "heads": scores.shape[1],
         "tasks": tasks,
     }
-    return header, _planes(exact, "<f4") + _planes(rises, "<u2")
+    return header, b"".join(part.astype("<f4").tobytes() for part in exact) + _planes(rises)
 
 
 def decode(header: dict[str, Any], buffer: bytes) -> list[dict[str, Any]]:
@@ -94,8 +94,8 @@ def decode(header: dict[str, Any], buffer: bytes) -> list[dict[str, Any]]:
     promised = numbers + 2 * sum(between) * cells
     if len(buffer) != promised:
         raise ValueError(f"the buffer holds {len(buffer)} bytes; its header promises {promised}.")
-    maps = _numbers(buffer[:numbers], "<f4").reshape(-1, *shape)
-    rises = _numbers(buffer[numbers:], "<u2").reshape(-1, *shape)
+    maps = np.frombuffer(buffer[:numbers], "<f4").reshape(-1, *shape)
+    rises = _numbers(buffer[numbers:]).reshape(-1, *shape)
     out = []
     for task, count, packed in zip(header["tasks"], exact, between):
         mine, maps = maps[:count], maps[count:]
@@ -126,13 +126,12 @@ def _steps(ordered: Array) -> Steps:
     return steps
 
 
-def _planes(parts: list[Any], kind: str) -> bytes:
-    """The numbers of all parts, byte plane after byte plane."""
-    flat = np.concatenate([np.empty(0, kind), *(part.reshape(-1).astype(kind) for part in parts)])
-    return flat.view(np.uint8).reshape(len(flat), -1).T.tobytes() if len(flat) else b""
+def _planes(parts: list[Steps]) -> bytes:
+    """The steps of all parts, the lower bytes first."""
+    flat = np.concatenate([np.empty(0, "<u2"), *(part.reshape(-1).astype("<u2") for part in parts)])
+    return flat.view(np.uint8).reshape(-1, 2).T.tobytes()
 
 
-def _numbers(planes: bytes, kind: str) -> npt.NDArray[Any]:
-    """The numbers that were written as byte planes."""
-    size = np.dtype(kind).itemsize
-    return np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(size, -1).T).view(kind).reshape(-1)
+def _numbers(planes: bytes) -> Steps:
+    """The steps that were written as two planes of bytes."""
+    return np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(2, -1).T).view("<u2").reshape(-1)

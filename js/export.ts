@@ -2,8 +2,8 @@
 
 import { arrange, type Layout } from "./layout";
 import { categoryColours, css, type Rgb, stops } from "./palette";
-import { axisTicks, place, rgbs } from "./panels/heatmap";
-import { barTicks } from "./scales";
+import { axisTicks, rgbs } from "./panels/heatmap";
+import { barTicks, place } from "./scales";
 import { selectedCells } from "./selection";
 import { headAt, type State, type Store } from "./store";
 import { categoriesOf, type Panel, type Picture } from "./views";
@@ -81,7 +81,7 @@ function drawMap(state: State, picture: Picture, panel: Panel, layout: Layout, x
     for (let u = 0; u < across; u++) {
       const cell = picture.layersOn === "y" ? v * across + u : u * down + v;
       const dim = panel.passes && !panel.passes[cell];
-      const key = `${css(colours[place(panel.values[cell]!, picture.range, classes)]!)}${dim ? `" fill-opacity="${DIMMED}` : ""}`;
+      const key = `${css(colours[classes ? panel.values[cell]! : place(panel.values[cell]!, picture.range)]!)}${dim ? `" fill-opacity="${DIMMED}` : ""}`;
       const square = `M${x + u * cellWidth} ${y + v * cellHeight}h${cellWidth}v${cellHeight}h-${cellWidth}z`;
       paths.set(key, (paths.get(key) ?? "") + square);
     }

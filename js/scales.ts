@@ -16,24 +16,28 @@ export interface Range {
  * all others look alike. Signed scores get the same reach on both sides of zero.
  */
 export function colourRange(maps: readonly Float32Array[], signed: boolean, cap: number | string | null): Range {
-  let [least, most, length] = [0, 0, 0];
-  for (const map of maps) length += map.length;
-  const sizes = new Float32Array(Math.max(1, length));
+  return rangeOf(sortedScores(maps), signed, cap);
+}
+
+/** All scores of some maps, from the least to the largest. */
+export function sortedScores(maps: readonly Float32Array[]): Float32Array {
+  const sorted = new Float32Array(maps.reduce((sum, map) => sum + map.length, 0) || 1);
   let at = 0;
   for (const map of maps) {
-    for (let i = 0; i < map.length; i++) {
-      const value = map[i]!;
-      if (value < least) least = value;
-      if (value > most) most = value;
-      sizes[at++] = Math.abs(value);
-    }
+    sorted.set(map, at);
+    at += map.length;
   }
+  return sorted.sort(); // by the browser itself, which on a first paint is faster than any loop of ours
+}
+
+export function rangeOf(sorted: Float32Array, signed: boolean, cap: number | string | null): Range {
+  const [least, most] = [Math.min(0, sorted[0]!), Math.max(0, sorted[sorted.length - 1]!)];
   const parts = signed ? 3 : 4;
   let [high, step] = [0, 0];
   if (typeof cap === "number") [high, step] = [cap, niceStep(cap / parts)];
   else {
-    const rank = Math.min(sizes.length - 1, Math.floor((sizes.length * percentile(cap)) / 100));
-    const reach = nth(sizes, rank, Math.max(-least, most));
+    const rank = Math.min(sorted.length - 1, Math.floor((sorted.length * percentile(cap)) / 100));
+    const reach = sizeAt(sorted, rank);
     step = niceStep((reach || 1) / parts);
     high = clean(Math.max(1, Math.ceil(reach / step - 1e-6)) * step);
   }
@@ -41,16 +45,19 @@ export function colourRange(maps: readonly Float32Array[], signed: boolean, cap:
   return { low, high, step, lowCapped: least < low * 1.000001, highCapped: most > high * 1.000001 };
 }
 
-/** The value that would stand at `rank` if `sizes` were sorted, none above `most`: only the bucket that holds it is sorted. */
-function nth(sizes: Float32Array, rank: number, most: number): number {
-  if (most === 0) return 0;
-  const buckets = new Uint32Array(1024);
-  const bucketOf = (size: number): number => Math.min(1023, Math.floor((size / most) * 1024));
-  for (let i = 0; i < sizes.length; i++) buckets[bucketOf(sizes[i]!)]!++;
-  let [bucket, below] = [0, 0];
-  while (below + buckets[bucket]! <= rank) below += buckets[bucket++]!;
-  return sizes.filter((size) => bucketOf(size) === bucket).sort()[rank - below]!;
+/** The |score| of that rank, from the smallest: sizes are largest at both ends of the sorted scores. */
+function sizeAt(sorted: Float32Array, rank: number): number {
+  let [low, high] = [0, sorted.length - 1];
+  while (high - low > rank) {
+    if (-sorted[low]! > sorted[high]!) low++;
+    else high--;
+  }
+  return Math.max(-sorted[low]!, sorted[high]!);
 }
+
+/** The place of a value among 256 colours. */
+export const place = (value: number, { low, high }: Range): number =>
+  Math.max(0, Math.min(255, Math.floor(((value - low) * 255) / (high - low) + 0.5)));
 
 /** The percentile of |score| where colours end, when the cap is no number. */
 const percentile = (cap: string | null): number => (cap === null ? 99.5 : Number.parseFloat(cap));

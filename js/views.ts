@@ -2,7 +2,7 @@
 // Twin of headwidget/views.py, which says what strength, cut and agreement mean; tests/golden/views.json holds the two together.
 
 import { elbow, orderStatistic, reaching, reduce, runsNeeded, share, whole } from "./reduce";
-import { colourRange, type Range } from "./scales";
+import { colourRange, place, type Range, rangeOf, sortedScores } from "./scales";
 import { DEFAULTS, type MapName, type Settings, START } from "./settings";
 import type { ScoreMap, Scores, TaskScores } from "./wire";
 
@@ -54,6 +54,8 @@ export interface Views {
   counts(task: TaskScores, settings: Settings): Uint32Array | null;
   /** What `make` makes, made once for these scores and this key. */
   once<T>(make: () => T, ...key: unknown[]): T;
+  /** The place of every value among 256 colours; the same for every panel that shows the same values. */
+  places(values: ScoreMap, range: Range): Uint8ClampedArray;
   /** The least and the largest strength in any task when sign does not matter; zero lies between. */
   extent(settings: Settings): readonly [number, number];
 }
@@ -112,24 +114,29 @@ export function viewsOf(scores: Scores): Views {
       settings.sign,
     );
 
-  const extent = (settings: Settings): readonly [number, number] =>
+  const placed = new WeakMap<ScoreMap, { readonly range: Range; readonly places: Uint8ClampedArray }>();
+  const places = (values: ScoreMap, range: Range): Uint8ClampedArray => {
+    const known = placed.get(values);
+    if (known?.range === range) return known.places;
+    const found = new Uint8ClampedArray(values.length); // it clamps by itself
+    const { low, high } = range;
+    for (let i = 0; i < found.length; i++) found[i] = Math.floor(((values[i]! - low) * 255) / (high - low) + 0.5);
+    placed.set(values, { range, places: found });
+    return found;
+  };
+  /** Every task's numbers, hidden ones too, so that no colour changes when a task is hidden. */
+  const allSorted = (settings: Settings): ScoreMap =>
     once(
-      () => {
-        let [low, high] = [0, 0];
-        for (const task of scores.tasks) {
-          const map = number(task, settings);
-          for (let i = 0; i < map.length; i++) {
-            const size = scores.signed ? Math.abs(map[i]!) : map[i]!;
-            if (size < low) low = size;
-            if (size > high) high = size;
-          }
-        }
-        return [low, high];
-      },
-      "extent",
+      () => sortedScores(scores.tasks.map((task) => number(task, settings))),
+      "all",
       settings.reduction,
       settings.normalize,
     );
+  const extent = (settings: Settings): readonly [number, number] => {
+    const all = allSorted(settings);
+    const [least, most] = [Math.min(0, all[0]!), Math.max(0, all[all.length - 1]!)];
+    return scores.signed ? [0, Math.max(-least, most)] : [least, most];
+  };
 
   const cut = (task: TaskScores, settings: Settings): number | null => {
     const { threshold, rule } = settings;
@@ -176,7 +183,19 @@ export function viewsOf(scores: Scores): Views {
     const [edge, { sign }, known] = [rawCut(task, settings), settings, last.get(task.name)];
     if (known?.edge === edge && known.sign === sign) return known;
     const runs = counted(task, sign, edge);
-    const found = { edge, sign, runs, fractions: filled(new Float32Array(heads), (i) => runs[i]! / task.runs) };
+    const fractions = new Float32Array(heads);
+    const places = new Uint8ClampedArray(heads);
+    const table = once(
+      () => Uint8Array.from({ length: task.runs + 1 }, (_, n) => place(Math.fround(n / task.runs), FRACTIONS)),
+      "table",
+      task.runs,
+    );
+    for (let i = 0; i < heads; i++) {
+      fractions[i] = runs[i]! / task.runs;
+      places[i] = table[runs[i]!]!;
+    }
+    placed.set(fractions, { range: FRACTIONS, places });
+    const found = { edge, sign, runs, fractions };
     last.set(task.name, found);
     return found;
   };
@@ -194,11 +213,9 @@ export function viewsOf(scores: Scores): Views {
     });
     const signed = scores.signed && settings.normalize === null;
     const { cap, reduction, normalize } = settings;
-    // Every task counts, hidden ones too, so that no colour changes when a task is hidden.
-    const maps = (): ScoreMap[] => scores.tasks.map((task) => number(task, settings));
     return {
       panels,
-      range: once(() => colourRange(maps(), signed, cap), "range", reduction, normalize, cap),
+      range: once(() => rangeOf(allSorted(settings), signed, cap), "range", reduction, normalize, cap),
       colours: settings.colormap ?? (signed ? "blue-orange" : "viridis"),
       label: numberName(scores, settings),
       layersOn: settings.orientation ?? "y",
@@ -294,6 +311,7 @@ export function viewsOf(scores: Scores): Views {
     cut,
     counts,
     once,
+    places,
     extent,
   };
 }

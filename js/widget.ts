@@ -92,14 +92,21 @@ function agree(store: Store, by: number): void {
   store.show({ spoken: agreementText(store.state) });
 }
 
-/** Light text means a dark page. Painted once, since a host may name its colour in any way CSS knows. */
+/** Light text means a dark page. */
 function schemeOf(root: HTMLElement): Scheme {
-  const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  if (!pen) return "light";
-  pen.fillStyle = getComputedStyle(root).color;
-  pen.fillRect(0, 0, 1, 1);
-  const [r = 0, g = 0, b = 0] = pen.getImageData(0, 0, 1, 1).data;
+  const text = getComputedStyle(root).color;
+  const parts = /^rgba?\((\d+), (\d+), (\d+)/.exec(text)?.slice(1).map(Number) ?? painted(text);
+  const [r = 0, g = 0, b = 0] = parts;
   return 0.3 * r + 0.6 * g + 0.1 * b > 128 ? "dark" : "light";
+}
+
+/** A colour in any words that CSS knows, as [red, green, blue]. */
+function painted(colour: string): ArrayLike<number> & Iterable<number> {
+  const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  if (!pen) return [];
+  pen.fillStyle = colour;
+  pen.fillRect(0, 0, 1, 1);
+  return pen.getImageData(0, 0, 1, 1).data;
 }
 
 export default { render };

@@ -81,8 +81,10 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
   const bytes = ArrayBuffer.isView(buffer)
     ? new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength)
     : new Uint8Array(buffer);
-  const numbers = floats(bytes.subarray(0, 4 * exact * cells));
-  const planes = bytes.slice(4 * exact * cells); // a copy: they may be read long after the message
+  // Nothing is copied that need not be: no message is written to after it came, and its bytes stay while they are referred to.
+  const head = bytes.byteOffset % 4 ? bytes.slice(0, 4 * exact * cells) : bytes;
+  const numbers = new Float32Array(head.buffer, head.byteOffset, exact * cells); // every platform that runs a browser is little-endian
+  const planes = bytes.subarray(4 * exact * cells);
   const lower = planes.subarray(0, between * cells);
   const upper = planes.subarray(between * cells);
   let at = 0;
@@ -151,14 +153,4 @@ function climbed(lower: Uint8Array, upper: Uint8Array, least: ScoreMap, most: Sc
     maps.push(map);
   }
   return maps;
-}
-
-/** Four planes of bytes, the lowest first, as float32. */
-function floats(planes: Uint8Array): Float32Array {
-  const n = planes.length / 4;
-  const bits = new Uint32Array(n);
-  for (let i = 0; i < n; i++) {
-    bits[i] = planes[i]! | (planes[n + i]! << 8) | (planes[2 * n + i]! << 16) | (planes[3 * n + i]! << 24);
-  }
-  return new Float32Array(bits.buffer);
 }

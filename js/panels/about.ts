@@ -1,12 +1,14 @@
 // Where the scores come from: model, method, dtype, seed, versions, and how well the model did each task.
 
-import type { Panel } from "../store";
+import type { Panel, Store } from "../store";
 import { make } from "./dom";
-import { closing } from "./menu";
+import { popup } from "./popup";
 
-export const about: Panel = (el, store) => {
+export const about: Panel = (el, store) => popup(el, "About", (box) => fill(box, store));
+
+function fill(box: HTMLElement, store: Store): () => void {
   const list = make("dl", "about-list");
-  el.append(make("summary", "icon", "About"), make("div", "popup", list));
+  box.append(list);
   const draw = (): void => {
     const { scores } = store.state;
     const tasks = scores?.tasks.map((t) => [
@@ -19,12 +21,7 @@ export const about: Panel = (el, store) => {
     );
   };
   draw();
-  const stop = store.subscribe((changed) => {
+  return store.subscribe((changed) => {
     if (changed.has("scores")) draw();
   });
-  const release = closing(el);
-  return () => {
-    stop();
-    release();
-  };
-};
+}

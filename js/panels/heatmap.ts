@@ -2,10 +2,9 @@
 
 import { type Layout, layoutOf } from "../layout";
 import { categoryColours, pixels, ramp, type Scheme, stops } from "../palette";
-import { EIGHTS, type Range, SIXES, ticks } from "../scales";
+import { EIGHTS, SIXES, ticks } from "../scales";
 import { type Cell, type Change, headAt, type Panel, PICTURE, type State, type Store } from "../store";
 import { categoriesOf, type Panel as MapPanel, type Picture } from "../views";
-import type { ScoreMap } from "../wire";
 import { all, make, setText } from "./dom";
 import { drawMarks, MARGIN } from "./marks";
 import { listen } from "./pointer";
@@ -30,7 +29,6 @@ export function heatmap(number: number): Panel {
     el.append(make("figcaption", "map-title", title, count), down, rows, plot, columns, across);
 
     let image = new ImageData(1, 1);
-    let placed: { values: ScoreMap; range: Range; places: ArrayLike<number> } | null = null; // a threshold's drag moves none
     const draw = (): void => {
       const picture = store.picture();
       const panel = picture?.panels[number];
@@ -47,11 +45,9 @@ export function heatmap(number: number): Panel {
         [cells.width, cells.height] = [layout.across, layout.down];
       }
       const { range, colours, layersOn } = picture;
-      if (placed?.values !== panel.values || placed.range !== range) {
-        const { values } = panel;
-        placed = { values, range, places: colours === "categories" ? values : placesOf(values, range) };
-      }
-      paint(image, placed.places, panel.passes, layersOn, coloursOf(store.state, picture));
+      const { values, passes } = panel;
+      const places = colours === "categories" ? values : store.state.views!.places(values, range);
+      paint(image, places, passes, layersOn, coloursOf(store.state, picture));
       cells.getContext("2d")!.putImageData(image, 0, 0);
     };
     let laidOut: readonly unknown[] = []; // what ticks and marks were last laid out for
@@ -165,19 +161,6 @@ function coloursOf({ scores, views, scheme }: State, { colours }: Picture): read
 /** The colours by place: 256 of a map, or one for each class. */
 export const rgbs = (colours: Picture["colours"], scheme: Scheme, categories: number) =>
   colours === "categories" ? categoryColours(categories, scheme) : ramp(stops(colours, scheme));
-
-/** The place of a value among the colours. */
-export function place(value: number, { low, high }: Range, classes: boolean): number {
-  if (classes) return value;
-  return Math.max(0, Math.min(255, Math.floor(((value - low) * 255) / (high - low) + 0.5)));
-}
-
-/** The place of every value among the colours. */
-function placesOf(values: ScoreMap, range: Range): Uint8Array {
-  const places = new Uint8Array(values.length);
-  for (let i = 0; i < places.length; i++) places[i] = place(values[i]!, range, false);
-  return places;
-}
 
 /** One pixel a cell; the browser enlarges it by whole device pixels without smoothing. */
 function paint(

@@ -19,15 +19,18 @@ export const help: Panel = (el, store) => {
   el.setAttribute("role", "dialog");
   el.setAttribute("aria-label", "Keys");
   el.tabIndex = -1;
-  const rows = KEYS.map(([key, text]) =>
-    make("div", "key-row", make("kbd", "key", key), make("span", "key-text", text)),
-  );
-  const close = button("off", "Close", "Close the list (Escape)", () => store.show({ help: false }));
-  el.append(make("strong", "help-title", "Keys"), ...rows, close);
+  const fill = (): void => {
+    const rows = KEYS.map(([key, text]) =>
+      make("div", "key-row", make("kbd", "key", key), make("span", "key-text", text)),
+    );
+    const close = button("off", "Close", "Close the list (Escape)", () => store.show({ help: false }));
+    el.append(make("strong", "help-title", "Keys"), ...rows, close);
+  };
   el.hidden = true;
   let before: Element | null = null;
   return store.subscribe((changed) => {
     if (!changed.has("help")) return;
+    if (!el.firstChild) fill();
     el.hidden = !store.state.help;
     if (store.state.help) {
       before = focused(el);

@@ -3,9 +3,11 @@
 import { copyPicture, csv, download, png, svg } from "../export";
 import type { Panel, Store } from "../store";
 import { button, make } from "./dom";
+import { popup } from "./popup";
 
-export const menu: Panel = (el, store) => {
-  const summary = make("summary", "icon", "Save");
+export const menu: Panel = (el, store) => popup(el, "Save", (box) => fill(box, store));
+
+function fill(box: HTMLElement, store: Store): () => void {
   const note = make("p", "option-note");
   note.setAttribute("role", "status");
   /** Say what was done, or what went wrong, beside the button. */
@@ -20,36 +22,26 @@ export const menu: Panel = (el, store) => {
   const rows = button("menu-item", "CSV of selected heads", "Their numbers in every task", () => {
     void doing(() => download(name("csv"), new Blob([csv(store.state)], { type: "text/csv" })))();
   });
-  el.append(
-    summary,
-    make(
-      "div",
-      "popup",
-      button("menu-item", "Copy picture", "To the clipboard, as PNG", () => void doing(() => copyPicture(store))()),
-      button("menu-item", "PNG", "Save what is shown as a picture", () => {
-        void doing(async () => download(name("png"), await png(store)))();
-      }),
-      button("menu-item", "SVG", "Save what is shown as a drawing, for print", () => {
-        void doing(() => download(name("svg"), new Blob([svg(store)], { type: "image/svg+xml" })))();
-      }),
-      rows,
-      note,
-    ),
+  box.append(
+    button("menu-item", "Copy picture", "To the clipboard, as PNG", () => void doing(() => copyPicture(store))()),
+    button("menu-item", "PNG", "Save what is shown as a picture", () => {
+      void doing(async () => download(name("png"), await png(store)))();
+    }),
+    button("menu-item", "SVG", "Save what is shown as a drawing, for print", () => {
+      void doing(() => download(name("svg"), new Blob([svg(store)], { type: "image/svg+xml" })))();
+    }),
+    rows,
+    note,
   );
   const draw = (): void => {
     rows.disabled = !store.state.selected.length;
   };
   draw();
-  const stop = store.subscribe((changed) => {
+  return store.subscribe((changed) => {
     if (changed.has("selected")) draw();
     if (changed.has("view") || changed.has("selected")) note.textContent = "";
   });
-  const release = closing(el);
-  return () => {
-    stop();
-    release();
-  };
-};
+}
 
 /** A file's name that any system takes: what it shows, in plain letters. */
 function fileName({ state }: Store): string {
@@ -60,28 +52,4 @@ function fileName({ state }: Store): string {
       .replace(/^-+|-+$/g, "")
       .slice(0, 80) || "heads"
   );
-}
-
-/** Close an open menu on Escape and on a press elsewhere. */
-export function closing(el: HTMLElement): () => void {
-  const details = el as HTMLDetailsElement;
-  const away = (event: Event): void => {
-    if (!event.composedPath().includes(el)) details.open = false;
-  };
-  const leave = (event: KeyboardEvent): void => {
-    if (event.key !== "Escape" || !details.open) return;
-    details.open = false;
-    details.querySelector("summary")?.focus();
-    event.stopPropagation();
-  };
-  const opened = (): void => {
-    if (details.open) document.addEventListener("pointerdown", away, true);
-    else document.removeEventListener("pointerdown", away, true);
-  };
-  details.addEventListener("toggle", opened);
-  details.addEventListener("keydown", leave);
-  return () => {
-    details.removeEventListener("toggle", opened); // one may still be on its way
-    document.removeEventListener("pointerdown", away, true);
-  };
 }

@@ -2,9 +2,9 @@
 
 import { parsed, typed } from "../scales";
 import type { MapName } from "../settings";
-import type { Panel } from "../store";
+import type { Panel, Store } from "../store";
 import { choice, keepKeys, make } from "./dom";
-import { closing } from "./menu";
+import { popup } from "./popup";
 
 const COLOURS: readonly (readonly [MapName | "", string])[] = [
   ["", "automatic"],
@@ -20,8 +20,9 @@ const AXES = [
   ["x", "layers across"],
 ] as const;
 
-export const options: Panel = (el, store) => {
-  const summary = make("summary", "icon", "Display");
+export const options: Panel = (el, store) => popup(el, "Display", (box) => fill(box, store));
+
+function fill(box: HTMLElement, store: Store): () => void {
   const colours = choice("Colours", COLOURS, (name) => store.sync({ colormap: name || null }));
   const axes = choice("Axes", AXES, (axis) => store.sync({ orientation: axis || null }));
   const cap = make("input", "text");
@@ -32,7 +33,7 @@ export const options: Panel = (el, store) => {
   const capLabel = make("label", "choice", make("span", "choice-name", "Colours end at"), cap);
   const wrong = make("p", "option-note");
   wrong.setAttribute("role", "status");
-  el.append(summary, make("div", "popup", colours.el, capLabel, wrong, axes.el));
+  box.append(colours.el, capLabel, wrong, axes.el);
   cap.addEventListener("change", () => {
     const text = cap.value.trim();
     const number = parsed(text);
@@ -50,12 +51,7 @@ export const options: Panel = (el, store) => {
     cap.value = end === null ? "" : typeof end === "number" ? typed(end) : end;
   };
   draw();
-  const stop = store.subscribe((changed) => {
+  return store.subscribe((changed) => {
     if (changed.has("colormap") || changed.has("orientation") || changed.has("cap") || changed.has("view")) draw();
   });
-  const release = closing(el);
-  return () => {
-    stop();
-    release();
-  };
-};
+}
