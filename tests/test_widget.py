@@ -72,7 +72,7 @@ def test_traits_take_what_scores_and_numpy_give(scores: hw.HeadScores) -> None:
     assert (explorer.agreement, explorer.columns, explorer.cap, explorer.hover) == (0.5, 2, 0.25, [5, 1])
     assert [type(explorer.agreement), type(explorer.columns), type(explorer.cap)] == [float, int, float]
     explorer.cap = " 97.50 % "
-    assert explorer.cap == "97.5%"
+    assert explorer.cap == "97.50%"
 
 
 @pytest.mark.parametrize(

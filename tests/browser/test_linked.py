@@ -218,7 +218,7 @@ def test_the_agreement_slider_goes_from_any_to_always_with_pythons_counts(show: 
     for needed in range(1, 11):
         view.set_slider("agreement", needed - 1)
         on = GATES.on(0.5, needed / 10)  # (task, layer, head)
-        between = [] if needed in (1, 10) else [f"at least {needed} of 10"]
+        between = [] if needed in (1, 10) else [f"≥ {needed} of 10"]
         columns = ["Always", *between, "Any"]
         assert view.titles() == [f"{task} ({column})" for task in GATES.tasks for column in columns]
         at = {1: len(columns) - 1, 10: 0}.get(needed, 1)
@@ -299,6 +299,7 @@ def test_chips_are_reordered_by_alt_and_arrows_and_keep_the_focus(show: Show) ->
 def test_one_task_at_a_time(show: Show) -> None:
     view = show(SIGNED, columns=3)
     view.page.set_viewport_size({"width": 480, "height": 1000})
+    view.drawn()
     small = view.plot().bounding_box()
     view.button("One at a time").click()
     view.drawn()
