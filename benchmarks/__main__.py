@@ -9,7 +9,7 @@ import sys
 import torch
 import transformers
 
-from benchmarks import memory, speed
+from benchmarks import memory, probe, speed
 from benchmarks.timing import Row
 
 
@@ -17,7 +17,7 @@ def main() -> None:
     only = sys.argv[1:]
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, {platform.system()}"
     print(f"# {machine}; python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}\n")
-    for name, table in (("speed", speed.rows), ("memory", memory.rows)):
+    for name, table in (("speed", speed.rows), ("probe", probe.rows), ("memory", memory.rows)):
         if only and name not in only:
             continue
         show(table())
