@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from headwidget import hooks, methods
+from headwidget import chance, hooks, methods
 from headwidget.batch import batches, correct, forward
+from headwidget.methods import Together
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
 from headwidget.tasks import Task, suite
@@ -36,7 +37,7 @@ def score(
 ) -> HeadScores:
     """Score every head of ``model`` on ``tasks``: a Task, several, or the name of a built-in suite.
 
-    ``method`` is ``"gradient"``, ``"ablation"`` or ``"attribution"``; further keywords are the method's own options (``replace="mean"``, …).
+    ``method`` is ``"gradient"``, ``"ablation"``, ``"attribution"`` or ``"probe"``; further keywords are the method's own options (``replace="mean"``, …).
     ``only_correct`` leaves out prompts whose answer is not the model's own first choice. Ctrl-C gives what is done so far, marked partial.
 
     >>> import headwidget as hw
@@ -50,10 +51,12 @@ def score(
     total = sum(len(task.examples) for task in ready.tasks)
     partial = False
     with _progress(total, ready.method.name, progress) as bar:
+        ready.its.note = bar.note
         try:
             for task, chunk in ready.chunks():
                 ready.add(task, chunk)
-                bar.note(task.name, len(chunk.runs) * chunk.values.shape[1] / ready.model.shape[0])
+                if ready.method.together is None:  # else the method itself says how far it is
+                    bar.note(task.name, len(chunk.runs) * chunk.values.shape[1] / ready.model.shape[0])
         except KeyboardInterrupt:
             partial = True
             if not any(ready.done(task) for task in ready.tasks):
@@ -75,7 +78,9 @@ def prepare(model: Model | Any, tasks: Task | str | Iterable[Task], method: str,
     if type(seed) is not int:
         raise ValueError(f"seed is a whole number; got {seed!r}.")
     listed = _tasks(tasks, seed)
-    return Scoring(model, chosen, checked, [encode(task, model) for task in listed], batch_size, seed)
+    encoded = [encode(task, model) for task in listed]
+    chosen.check_tasks(model, encoded, checked)
+    return Scoring(model, chosen, checked, encoded, batch_size, seed, its=Together(seed, listed))
 
 
 def _tasks(given: Task | str | Iterable[Task], seed: int) -> Sequence[Task]:
@@ -108,6 +113,8 @@ class Scoring:
     tasks: list[EncodedTask]
     batch_size: int | None
     seed: int
+    its: Together = field(default_factory=Together)
+    """What a method that scores all tasks together is told and leaves behind."""
     dropped: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     known_accuracy: dict[str, dict[str, float]] = field(default_factory=dict)
     _cells: dict[str, np.ndarray] = field(default_factory=dict)  # (run, layer, head), NaN where nothing has landed
@@ -115,6 +122,9 @@ class Scoring:
 
     def chunks(self) -> Iterator[tuple[EncodedTask, Chunk]]:
         """Every chunk of every task, as it lands."""
+        if self.method.together is not None:
+            yield from self.method.together(self.model, self.tasks, self.batch_size, self.options, self.its)
+            return
         for task in self.tasks:
             for chunk in self.method.run(self.model, task, self.batch_size, self.options):
                 yield task, chunk
@@ -141,8 +151,8 @@ class Scoring:
 
     def keep_correct(self) -> None:
         """Leave out the prompts whose answer is not the model's own first choice; how many is kept in the scores' meta."""
-        kept = []
-        for task in self.tasks:
+        kept, sources = [], []
+        for task, source in zip(self.tasks, self.its.sources):
             right = np.zeros((2, len(task.examples)), bool)
             for batch in batches(task.examples, self.model, self.batch_size):
                 with hooks.scoring(self.model):
@@ -154,8 +164,12 @@ class Scoring:
             if wrong:
                 self.dropped[task.name] = [{"why": "the answer is not the model's first choice", "count": len(wrong), "prompts": wrong}]
             self.known_accuracy[task.name] = _accuracy(task.examples, right)
-            kept.append(dataclasses.replace(task, examples=examples))
-        self.tasks = kept
+            chosen = [int(i) for i in np.flatnonzero(right[0])]
+            held_out = tuple(new for new, old in enumerate(chosen) if old in task.held_out)
+            kept.append(dataclasses.replace(task, examples=examples, held_out=held_out))
+            sources.append(Task(source.name, [source.examples[i] for i in chosen], source.category, held_out))
+        self.tasks, self.its.sources = kept, sources
+        self.method.check_tasks(self.model, kept, self.options)
 
     def scores(self, *, partial: bool) -> HeadScores:
         """What has landed, as HeadScores."""
@@ -168,7 +182,7 @@ class Scoring:
             layers=[layer.index for layer in self.model.layers],
             signed=self.method.signed and not getattr(self.options, "abs", False),
             categories={t.name: t.category for t in kept if t.category is not None},
-            meta={**self._meta(), "partial": partial, "tasks": {t.name: self._task_meta(t, have[t.name]) for t in kept}},
+            meta={**self._meta(), **self.its.meta, "partial": partial, "tasks": {t.name: self._task_meta(t, have[t.name]) for t in kept}},
         )
 
     def _meta(self) -> dict[str, Any]:
@@ -199,18 +213,32 @@ class Scoring:
 
     def _task_meta(self, task: EncodedTask, have: list[int]) -> dict[str, Any]:
         dropped = list(self.dropped.get(task.name, []))
-        if missing := len(task.examples) - len(have):
+        if missing := len(self.its.runs.get(task.name, task.examples)) - len(have):
             dropped.append({"why": "scoring was stopped before it", "count": missing})
         known = self.known_accuracy.get(task.name)
+        if known is None and task.name in self.its.right:
+            known = _accuracy(task.examples, self.its.right[task.name])
         if known is None and task.name in self._right:
             known = _accuracy([task.examples[i] for i in have], self._right[task.name][:, have])
+        own = dict(self.its.tasks.get(task.name, {}))
+        warnings = [own.pop("warning", None), self._at_chance(known or {})]
         return {
             "prompts": len(have),
             "dropped": dropped,
             "before_prompt": list(task.before),
             "tokenised_differently_with_answer": task.joint_differs,
             **(known or {}),
+            **own,
+            **({"warning": " ".join(w for w in warnings if w)} if any(warnings) else {}),
         }
+
+    def _at_chance(self, known: Mapping[str, Any]) -> str | None:
+        """A sentence where the model itself does no better than a coin on the task's foils."""
+        if "beats_foil" not in known:
+            return None
+        fitted = self.method.together is not None  # a probe may well tell apart what the model cannot do
+        then = "heads that tell this task from others do not solve it" if fitted else "these head scores are noise"
+        return chance.foil_warning(known["beats_foil"], known["foils"], then)
 
 
 def _accuracy(examples: Sequence[Encoded], right: np.ndarray) -> dict[str, Any]:
@@ -232,7 +260,7 @@ class _progress:
         self.bar = tqdm(total=total, desc=method, unit="prompt", disable=not shown, bar_format="{l_bar}{bar}| {n:.0f}/{total} prompts [{elapsed}<{remaining}]")
 
     def note(self, task: str, prompts: float) -> None:
-        self.bar.set_description(f"{self.method} · {task}", refresh=False)
+        self.bar.set_description(f"{self.method} · {task}", refresh=not prompts)
         self.bar.update(prompts)
 
     def __enter__(self) -> _progress:

@@ -1,6 +1,9 @@
-"""A model whose weights are set by hand so that one known head alone copies the answer."""
+"""Models whose weights are set by hand: one known head alone copies the answer, or some known heads alone can tell tasks apart."""
 
 from __future__ import annotations
+
+import random
+from collections.abc import Sequence
 
 import torch
 
@@ -39,3 +42,46 @@ def planted() -> tuple[hw.Model, hw.Task, tuple[int, int]]:
         attention.o_proj.weight[dim:, own] = torch.eye(dim)
     task = hw.Task("copy", [(c * 5, letters[(letters.index(c) + 1) % 26], letters[(letters.index(c) + 7) % 26]) for c in letters[:12]])
     return model, task, (LAYER, HEAD)
+
+
+LABELS, NOISE = "xyz", "abcdefghijklmnop"
+
+
+def labelled(heads: Sequence[tuple[int, int]], *, dtype: torch.dtype = torch.float32, **changes: int) -> hw.Model:
+    """A Llama in which only ``heads`` see which of x, y, z a prompt holds; all others see the noise letters around it alone.
+
+    Every head looks at all tokens evenly and writes nothing, so each layer sees the embeddings as they are. The three label letters embed in
+    directions of their own, which only the given heads' W_V reads; all the noise letters' directions are read by every head.
+    """
+    sizes = {"hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 8, "head_dim": 16, **changes}
+    module = tiny.build("llama", tie_word_embeddings=False, **sizes)
+    token = {c: tiny.tokenizer()(c)["input_ids"][0] for c in LABELS + NOISE}
+    torch.manual_seed(2)
+    with torch.no_grad():
+        embedding = module.get_input_embeddings().weight
+        embedding.zero_()
+        for i, c in enumerate(LABELS + NOISE):
+            embedding[token[c], i] = 1.0
+        for row, block in enumerate(module.model.layers):
+            block.self_attn.q_proj.weight.zero_()  # even attention
+            block.self_attn.o_proj.weight.zero_()
+            block.mlp.down_proj.weight.zero_()
+            value = block.self_attn.v_proj.weight  # (head * dim, width)
+            value.normal_()
+            blind = torch.tensor([(row, head) not in set(heads) for head in range(sizes["num_attention_heads"])])
+            value[blind.repeat_interleave(sizes["head_dim"]), : len(LABELS)] = 0
+    return hw.load(module.to(dtype), tiny.tokenizer())
+
+
+def letters(count: int, *, shuffled: bool = False, seed: int = 0, held_out: int = 0) -> list[hw.Task]:
+    """Three tasks of ``count`` prompts, three noise letters with the task's own label letter somewhere among them; with ``shuffled``, anyone's."""
+    rng = random.Random(seed)
+    found = []
+    for name in LABELS:
+        examples = []
+        for _ in range(count):
+            text = rng.choices(NOISE, k=3)
+            text.insert(rng.randrange(4), rng.choice(LABELS) if shuffled else name)
+            examples.append(("".join(text), rng.choice(NOISE)))
+        found.append(hw.Task(name, examples, held_out=range(held_out)))
+    return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from headwidget.models import Model
+    from headwidget.tasks import Task
     from headwidget.tasks.encode import EncodedTask
 
 
@@ -41,6 +42,30 @@ def land(runs: tuple[int, ...], layers: slice, values: Tensor, right: Tensor) ->
     return Chunk(runs, layers, flat[:, :-2].reshape(count, rows, heads), flat[:, -2:].T > 0.5)
 
 
+@dataclass
+class Together:
+    """What a method that needs all tasks at once is told, and what it leaves behind for the scores' meta as it goes."""
+
+    seed: int = 0
+    sources: Sequence[Task] = ()
+    """The tasks as text."""
+    note: Callable[[str, float], None] = lambda what, prompts: None
+    """``note(what, prompts)`` says what is being done, and how many more prompts are read."""
+    runs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Which of a task's examples are its runs, where not all are: the others were used to fit something."""
+    right: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    """(2, example) for each task: did the model answer right; does the answer beat its foil?"""
+    meta: dict[str, Any] = field(default_factory=dict)
+    """What is worth knowing of all."""
+    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """And of each task."""
+
+
+def alone(*_: Any) -> Iterator[Chunk]:
+    """Stands for ``run`` where a method scores all tasks together."""
+    raise TypeError("this method scores all tasks together; hw.score(model, tasks, …) does it.")
+
+
 @dataclass(frozen=True)
 class Method:
     """A way to score heads."""
@@ -54,9 +79,13 @@ class Method:
     """Does a score's sign mean something?"""
     check: Callable[[Model], None] = lambda model: None
     """Says, before any forward, why a model cannot be scored in this way."""
+    together: Callable[[Model, Sequence[EncodedTask], int | None, Any, Together], Iterator[tuple[EncodedTask, Chunk]]] | None = None
+    """For a method that needs all tasks at once, in place of ``run``: ``together(model, tasks, batch_size, options, its)`` yields each task's chunks."""
+    check_tasks: Callable[[Model, Sequence[EncodedTask], Any], None] = lambda model, tasks, options: None
+    """Says, before any forward, why these tasks cannot be scored in this way with these options."""
 
 
-_WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient", "attribution")}
+_WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient", "attribution", "probe")}
 
 
 def find(name: str) -> Method:
@@ -74,6 +103,18 @@ def options(method: Method, given: dict[str, Any]) -> Any:
         has = f"its options are {', '.join(known)}" if known else "it has no options"
         raise ValueError(f"method {method.name!r} has no option {unknown[0]!r}; {has}.")
     return method.options(**given)
+
+
+def at_least(name: str, value: object, least: int) -> None:
+    """Check an option that is a whole number."""
+    if type(value) is not int or value < least:
+        raise ValueError(f"{name} is a whole number, {least} or more; got {value!r}.")
+
+
+def between(name: str, value: object, low: float, high: float) -> None:
+    """Check an option that is a number between two others."""
+    if type(value) not in (int, float) or not low < value < high:  # type: ignore[operator]
+        raise ValueError(f"{name} is a number between {low:g} and {high:g}; got {value!r}.")
 
 
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

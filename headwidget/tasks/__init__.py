@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import operator
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,18 +27,25 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True, init=False)
 class Task:
-    """A named list of examples that ask the same of a model.
+    """A named list of examples that ask the same of a model; ``held_out`` are the indices of those that nothing is fitted on.
 
-    >>> task = Task("capitals", [("The capital of France is", " Paris"), ("The capital of Italy is", " Rome", " Paris")])
-    >>> len(task), task.examples[1].foil
-    (2, ' Paris')
+    >>> task = Task("capitals", [("The capital of France is", " Paris"), ("The capital of Italy is", " Rome", " Paris")], held_out=[1])
+    >>> len(task), task.examples[1].foil, task.held_out
+    (2, ' Paris', (1,))
     """
 
     name: str
     examples: tuple[Example, ...]
     category: str | None
+    held_out: tuple[int, ...]
 
-    def __init__(self, name: str, examples: Iterable[tuple[str, str] | tuple[str, str, str | None]], category: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        examples: Iterable[tuple[str, str] | tuple[str, str, str | None]],
+        category: str | None = None,
+        held_out: Iterable[int] = (),
+    ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"a task needs a name; got {name!r}.")
         if category is not None and not isinstance(category, str):
@@ -50,6 +58,7 @@ class Task:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "examples", checked)
         object.__setattr__(self, "category", category)
+        object.__setattr__(self, "held_out", _held_out(name, held_out, len(checked)))
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -58,18 +67,47 @@ class Task:
         return iter(self.examples)
 
     def __repr__(self) -> str:
-        return f"Task({self.name!r}, {len(self)} example{'s' * (len(self) != 1)}{f', category {self.category!r}' if self.category else ''})"
+        held_out = f", {len(self.held_out)} held out" if self.held_out else ""
+        return f"Task({self.name!r}, {len(self)} example{'s' * (len(self) != 1)}{held_out}{f', category {self.category!r}' if self.category else ''})"
 
     def sample(self, count: int, *, seed: int = 0) -> Task:
-        """The same task with ``count`` of its examples, drawn with a seed; all of them when there are fewer.
+        """The same task with ``count`` of its examples, drawn with a seed; all of them when there are fewer. The share held out stays as it is.
 
         >>> len(Task("sums", [(f"{n} + 1 =", f" {n + 1}") for n in range(9)]).sample(4))
         4
         """
         if not isinstance(count, int) or count < 1:
             raise ValueError(f"task {self.name!r}: a sample has 1 example or more; got {count!r}.")
-        drawn = random.Random(seed).sample(range(len(self)), min(count, len(self)))
-        return Task(self.name, [self.examples[i] for i in sorted(drawn)], self.category)
+        rng, count = random.Random(seed), min(count, len(self))
+        if not self.held_out:
+            return self._of(rng.sample(range(len(self)), count))
+        test, train = list(self.held_out), [i for i in range(len(self)) if i not in set(self.held_out)]
+        share = round(count * len(test) / len(self))
+        if count > 1 and train:
+            share = min(max(share, 1, count - len(train)), count - 1, len(test))  # some of both, wherever there are two or more
+        return self._of(rng.sample(test, share) + rng.sample(train, count - share))
+
+    def split(self) -> tuple[Task, Task]:
+        """The examples to fit on, and those held out, as two tasks of the same name.
+
+        >>> train, test = Task("sums", [(f"{n} + 1 =", f" {n + 1}") for n in range(8)], held_out=[3, 7]).split()
+        >>> len(train), test.examples[0].prompt
+        (6, '3 + 1 =')
+        """
+        if not self.held_out:
+            raise ValueError(f"task {self.name!r} has no held-out examples, so there is nothing to split; name them: Task(…, held_out=[indices]).")
+        if len(self.held_out) == len(self):
+            raise ValueError(f"task {self.name!r}: all {len(self)} examples are held out, so none are left to fit on.")
+        held_out = set(self.held_out)
+        parts = ([e for i, e in enumerate(self.examples) if (i in held_out) is held] for held in (False, True))
+        train, test = (Task(self.name, part, self.category) for part in parts)
+        return train, test
+
+    def _of(self, chosen: Iterable[int]) -> Task:
+        """The same task with only the chosen examples, in their order."""
+        order = sorted(chosen)
+        held_out = set(self.held_out)
+        return Task(self.name, [self.examples[i] for i in order], self.category, [new for new, old in enumerate(order) if old in held_out])
 
     @classmethod
     def read(
@@ -81,10 +119,12 @@ class Task:
         prompt: str = "prompt",
         answer: str = "answer",
         foil: str = "foil",
+        split: str = "split",
     ) -> Task:
         """A task from a .csv, .jsonl or .json file, a pandas frame, a ``datasets.Dataset`` or a list of dicts.
 
-        ``prompt``, ``answer`` and ``foil`` name the columns; the foil's may be missing. A file's task is named after it unless ``name`` says otherwise.
+        ``prompt``, ``answer``, ``foil`` and ``split`` name the columns; the last two may be missing. The split's cells say ``train``, or ``held_out``
+        or ``test``. A file's task is named after it unless ``name`` says otherwise.
 
         >>> Task.read([{"q": "2 + 2 =", "a": " 4"}], "sums", prompt="q", answer="a").examples
         (Example(prompt='2 + 2 =', answer=' 4', foil=None),)
@@ -93,14 +133,44 @@ class Task:
             if not isinstance(source, (str, Path)):
                 raise ValueError("a task read from data in memory needs a name: Task.read(data, 'name').")
             name = Path(source).stem
-        examples = []
+        examples, held_out = [], []
         for i, row in enumerate(_rows(source)):
             if missing := [column for column in (prompt, answer) if column not in row]:
                 have = ", ".join(map(repr, row))
                 raise ValueError(f"task {name!r}, row {i}: no column {missing[0]!r}; it has {have}. Name yours with prompt=…, answer=…, foil=….")
             wrong = row.get(foil)
             examples.append((row[prompt], row[answer], None if _blank(wrong) else wrong))
-        return cls(name, examples, category)
+            part = row.get(split)
+            if not _blank(part) and part not in _PARTS:
+                raise ValueError(
+                    f"task {name!r}, row {i}: the column {split!r} says {part!r}; it takes 'train', 'held_out' or 'test'. If it means something "
+                    "else, name another column with split=…."
+                )
+            if _PARTS.get(str(part)):
+                held_out.append(i)
+        return cls(name, examples, category, held_out)
+
+
+_PARTS = {"train": False, "held_out": True, "test": True}
+"""What a split column may say, and whether it means held out."""
+
+
+def _held_out(task: str, given: Iterable[int], count: int) -> tuple[int, ...]:
+    """The checked indices, sorted."""
+    seen: set[int] = set()
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise ValueError(f"task {task!r}: held_out is a list of example indices; got {given!r}.")
+    for i in given:
+        try:
+            index = None if isinstance(i, bool) else operator.index(i)
+        except TypeError:
+            index = None
+        if index is None or not 0 <= index < count:
+            raise ValueError(f"task {task!r}: held_out takes indices of its examples, 0 to {count - 1}; got {i!r}.")
+        if index in seen:
+            raise ValueError(f"task {task!r}: held_out names example {index} twice.")
+        seen.add(index)
+    return tuple(sorted(seen))
 
 
 def _example(task: str, i: int, given: Any) -> Example:

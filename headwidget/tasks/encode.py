@@ -39,6 +39,8 @@ class EncodedTask:
     """The special tokens that the tokenizer puts before a prompt."""
     joint_differs: int
     """How many prompts would be tokenised differently together with their answer."""
+    held_out: tuple[int, ...] = ()
+    """Indices of the examples that nothing is fitted on."""
 
 
 def encode(task: Task, model: Model) -> EncodedTask:
@@ -68,7 +70,7 @@ def encode(task: Task, model: Model) -> EncodedTask:
             raise ValueError(f"{where}: {len(ids)} tokens, but {model.name} reads at most {model.context}; shorten the prompt.")
         examples.append(Encoded(f"{example.prompt}{example.answer}", tuple(ids), tuple(at), tuple(answer), parting, foil))
     specials = tuple(tokenizer.convert_ids_to_tokens(before)) if before else ()
-    return EncodedTask(task.name, task.category, tuple(examples), specials, differs)
+    return EncodedTask(task.name, task.category, tuple(examples), specials, differs, task.held_out)
 
 
 def _plain(tokenizer: Any, texts: list[str]) -> list[list[int]]:
