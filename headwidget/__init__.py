@@ -26,6 +26,8 @@ _WHERE = {
     "load": "headwidget.models",
     "register": "headwidget.models",
     "score": "headwidget.engine",
+    "knockout": "headwidget.intervene",
+    "amplify": "headwidget.intervene",
 }
 """Where each public name lives. A module is imported when its name is first used, so ``import headwidget`` is fast and needs no torch."""
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from headwidget.comparison import difference as difference
     from headwidget.engine import score as score
     from headwidget.files import open as open  # noqa: A004
+    from headwidget.intervene import amplify as amplify
+    from headwidget.intervene import knockout as knockout
     from headwidget.models import Family as Family
     from headwidget.models import Model as Model
     from headwidget.models import load as load
