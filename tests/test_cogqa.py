@@ -36,7 +36,16 @@ def test_a_step_is_asked_after_its_question_and_the_steps_before_it(tmp_path: Pa
 
 
 def test_tasks_come_in_the_order_of_the_figures_whatever_their_spelling(tmp_path: Path) -> None:
-    spelt = ["math  calculation", "INFERENCE", "syntactic-understanding", "Semantic_Understanding", "decision making", "Logical Reasoning", "retrieval", "Knowledge recall"]
+    spelt = [
+        "math  calculation",
+        "INFERENCE",
+        "syntactic-understanding",
+        "Semantic_Understanding",
+        "decision making",
+        "Logical Reasoning",
+        "retrieval",
+        "Knowledge recall",
+    ]
     path = write(tmp_path / "c.json", [{"question": "q", "answer": "a", "generated": [step(s) for s in spelt]}])
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # case, spaces and hyphens are nothing to report
@@ -47,7 +56,9 @@ def test_tasks_come_in_the_order_of_the_figures_whatever_their_spelling(tmp_path
 def test_rare_unknown_and_misspelt_skills_are_reported_with_their_examples(tmp_path: Path) -> None:
     steps = [*(step("Retrieval", n) for n in range(11)), step("Retreival"), step("Logical Resoning"), *(step("Cooking", n) for n in range(2))]
     path, report = write(tmp_path / "c.json", [{"question": "q", "answer": "a", "generated": steps}]), CogQAReport()
-    with pytest.warns(UserWarning, match=r"c\.json: too few examples for a task: 'Logical Reasoning' \(1\)\. skills that are none of the eight: 'Cooking' \(2\)\. misspelt") as caught:
+    with pytest.warns(
+        UserWarning, match=r"c\.json: too few examples for a task: 'Logical Reasoning' \(1\)\. skills that are none of the eight: 'Cooking' \(2\)\. misspelt"
+    ) as caught:
         (task,) = hw.tasks.read_cogqa(path, report=report)
     assert len(caught) == 1 and caught[0].filename == __file__
     assert (task.name, len(task)) == ("Retrieval", 12)
@@ -65,7 +76,10 @@ def test_rare_unknown_and_misspelt_skills_are_reported_with_their_examples(tmp_p
         ({"answer": "a", "generated": []}, "item 1 has no 'question' text."),
         ({"question": "q", "answer": "a"}, "item 1 has no list 'generated' of sub-questions."),
         ({"question": "q", "generated": ["x"]}, "item 1, step 0 is a str, not an object."),
-        ({"question": "q", "generated": [step("Inference"), {"subquestion": "s", "answer": ""}, step("Inference")]}, "item 1, step 1 has no 'answer' text (nor the 1 after it)."),
+        (
+            {"question": "q", "generated": [step("Inference"), {"subquestion": "s", "answer": ""}, step("Inference")]},
+            "item 1, step 1 has no 'answer' text (nor the 1 after it).",
+        ),
         ({"question": "q", "generated": [{"subquestion": "s", "answer": "a"}]}, "item 1, step 0 has no 'cognitive_skill' text."),
     ],
 )

@@ -185,7 +185,7 @@ _SENTENCES = (
     ),
 )
 _PLURALS = {noun: "knives" if noun == "knife" else f"{noun}s" for noun in NOUNS if noun != "fish"}  # one fish, two fish
-_PLACES = tuple("window table garden school bridge tower river street".split())
+_PLACES = tuple("window table garden school bridge tower fence hill".split())
 
 
 def _syntax(rng: random.Random) -> Task:
@@ -201,22 +201,27 @@ def _syntax(rng: random.Random) -> Task:
 
 
 def _math(rng: random.Random) -> Task:
-    """Half sums, half differences, of digits and to digits. A round's answers are its foils in another order."""
-    drawn = []
-    for sign, worked in SUMS.items():
+    """Ten sums and six differences a round, of digits and to digits. A round's answers are its foils in another order."""
+    drawn: list[list[tuple[str, int]]] = [[] for _ in range(2 * ROUNDS)]  # (question, answer), for each sign and round
+    for number, (sign, (size, worked)) in enumerate(SUMS.items()):
         shown = "".join(f"{a} {sign} {b} = {_result(a, sign, b)}, " for a, b in worked)
         problems = [(a, b) for a in range(10) for b in range(10) if 0 <= _result(a, sign, b) <= 9 and (a, b) not in worked]
-        half = [(f"{shown}{a} {sign} {b} =", _result(a, sign, b)) for a, b in rng.sample(problems, ROUNDS * len(NOUNS) // 2)]
-        drawn.append(half)
+        chosen = sorted(rng.sample(problems, ROUNDS * size), key=lambda pair: _result(pair[0], sign, pair[1]))
+        for i, (a, b) in enumerate(chosen):  # dealt out by answer, so that no round has one of them more than half of the time
+            drawn[i % ROUNDS * 2 + number].append((f"{shown}{a} {sign} {b} =", _result(a, sign, b)))
     examples = []
-    size = len(NOUNS) // 2
-    for turn in range(ROUNDS):
-        for half in drawn:
-            some = sorted(half[turn * size : (turn + 1) * size], key=lambda question: question[1])
-            answers = [answer for _, answer in some]
-            shift = next(k for k in range(size // 2, size) if all(a != answers[(i + k) % size] for i, a in enumerate(answers)))
-            examples += [(prompt, str(answer), str(answers[(i + shift) % size])) for i, (prompt, answer) in enumerate(some)]
+    for some in drawn:
+        answers = _apart([answer for _, answer in some], rng)
+        examples += [(question, str(answer), str(foil)) for (question, answer), foil in zip(some, answers)]
     return _task("Math Calculation", examples)
+
+
+def _apart(answers: Sequence[int], rng: random.Random) -> list[int]:
+    """The answers in another order, none in its own place."""
+    while True:
+        foils = rng.sample(answers, len(answers))
+        if all(a != f for a, f in zip(answers, foils)):
+            return foils
 
 
 def _result(a: int, sign: str, b: int) -> int:

@@ -116,8 +116,8 @@ CAPITALS: tuple[tuple[str, str], ...] = tuple(
     )
 )
 
-SUMS: dict[str, tuple[tuple[int, int], ...]] = {
-    "+": ((1, 2), (7, 2), (1, 1), (4, 4), (2, 6)),
-    "-": ((3, 2), (9, 2), (2, 1), (8, 4), (8, 6)),
+SUMS: dict[str, tuple[int, tuple[tuple[int, int], ...]]] = {
+    "+": (10, ((1, 2), (7, 2), (1, 1), (4, 4), (2, 6))),
+    "-": (6, ((9, 2), (8, 3), (6, 2), (5, 4), (9, 6))),
 }
-"""The worked sums and differences."""
+"""How many sums and differences there are in a round, and the worked ones."""

@@ -23,7 +23,7 @@ def words(example: Example) -> list[str]:
 def surface_accuracy(tasks: Iterable[Task], seed: int = 0, *, features: Callable[[Example], Sequence[str]] = words) -> dict[str, Any]:
     """How often multinomial naive Bayes on ``features`` (by default the prompt's words) tells which task a held-out prompt is from.
 
-    It is trained on the tasks' other examples. Tasks without a held-out split get one: a quarter, drawn with ``seed``. ``accuracy`` is the mean over
+    It is trained on the tasks' other examples. ``seed`` draws a quarter of a task that has no held-out split of its own, and breaks ties. ``accuracy`` is the mean over
     the tasks of the share that is recognised, so that a large task counts no more than a small one, ``chance`` is one in the number of tasks, and
     ``confusion[i, j]`` counts prompts of task ``i`` taken for task ``j``.
 
@@ -39,9 +39,10 @@ def surface_accuracy(tasks: Iterable[Task], seed: int = 0, *, features: Callable
     vocabulary = {feature: i for i, feature in enumerate(sorted(seen))}
     counts = np.stack([_counts(train, vocabulary, features).sum(0) for train, _ in splits]) + 1.0  # (task, word), Laplace's one added
     log_p = np.log(counts / counts.sum(1, keepdims=True))
-    confusion = np.zeros((len(listed), len(listed)), int)
+    confusion, rng = np.zeros((len(listed), len(listed)), int), np.random.default_rng(seed)
     for i, (_, held_out) in enumerate(splits):
-        guesses = (_counts(held_out, vocabulary, features) @ log_p.T).argmax(1)  # tasks are equally likely beforehand
+        fits = _counts(held_out, vocabulary, features) @ log_p.T  # (example, task); tasks are equally likely beforehand
+        guesses = (fits + 1e-6 * rng.random(fits.shape)).argmax(1)
         confusion[i] = np.bincount(guesses, minlength=len(listed))
     return {"accuracy": float((np.diag(confusion) / confusion.sum(1)).mean()), "chance": 1 / len(listed), "confusion": confusion}
 
