@@ -23,9 +23,9 @@ def words(example: Example) -> list[str]:
 def surface_accuracy(tasks: Iterable[Task], seed: int = 0, *, features: Callable[[Example], Sequence[str]] = words) -> dict[str, Any]:
     """How often multinomial naive Bayes on ``features`` (by default the prompt's words) tells which task a held-out prompt is from.
 
-    It is trained on the tasks' other examples. ``seed`` draws a quarter of a task that has no held-out split of its own, and breaks ties. ``accuracy`` is the mean over
-    the tasks of the share that is recognised, so that a large task counts no more than a small one, ``chance`` is one in the number of tasks, and
-    ``confusion[i, j]`` counts prompts of task ``i`` taken for task ``j``.
+    It is trained on the tasks' other examples. ``seed`` draws a quarter of a task that has no held-out split of its own, and breaks ties.
+    ``accuracy`` is the mean over the tasks of the share that is recognised, so that a large task counts no more than a small one, ``chance`` is one
+    in the number of tasks, and ``confusion[i, j]`` counts prompts of task ``i`` taken for task ``j``.
 
     >>> few = [Task(name, [(f"{word} {n}", " yes") for n in "abcdefgh"]) for name, word in [("sums", "add"), ("verbs", "conjugate")]]
     >>> surface_accuracy(few)["accuracy"]
