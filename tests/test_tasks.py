@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import datasets
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -53,12 +54,41 @@ def test_columns_may_have_other_names() -> None:
         (lambda: hw.Task.read([{"q": "x"}], "t"), "row 0: no column 'prompt'; it has 'q'"),
         (lambda: hw.Task.read([("a", "b")], "t"), "row 0 must be a dict"),
         (lambda: hw.Task.read("nowhere.csv"), "there is no file 'nowhere.csv'"),
+        (lambda: hw.Task("t", [("a", "b")], held_out=[1]), "held_out takes indices of its examples, 0 to 0; got 1"),
+        (lambda: hw.Task("t", [("a", "b")], held_out=[-1]), "0 to 0; got -1"),
+        (lambda: hw.Task("t", [("a", "b")], held_out=[True]), "got True"),
+        (lambda: hw.Task("t", [("a", "b")], held_out=["0"]), "got '0'"),
+        (lambda: hw.Task("t", [("a", "b")], held_out=0), "held_out is a list of example indices; got 0"),
+        (lambda: hw.Task("t", [("a", "b")], held_out=[0, 0]), "names example 0 twice"),
+        (lambda: hw.Task("t", [("a", "b")]).split(), "has no held-out examples"),
+        (lambda: hw.Task("t", [("a", "b")], held_out=[0]).split(), "all 1 examples are held out"),
+        (lambda: hw.Task.read([{"prompt": "x", "answer": "y", "split": "dev"}], "t"), "row 0: the column 'split' says 'dev'"),
         (lambda: hw.tasks.suite("nope"), "there is no suite 'nope'; the built-in ones are 'math-syntax'"),
     ],
 )
 def test_a_bad_task_is_a_sentence(make, sentence: str) -> None:
     with pytest.raises((ValueError, FileNotFoundError), match=sentence):
         make()
+
+
+def test_a_held_out_split_is_kept_by_all_that_makes_a_task_of_a_task(tmp_path: Path) -> None:
+    task = hw.Task("t", [(f"p{n}", f" {n}") for n in range(12)], "c", held_out=np.array([9, 2, 5]))
+    assert task.held_out == (2, 5, 9) and repr(task) == "Task('t', 12 examples, 3 held out, category 'c')"
+    train, test = task.split()
+    assert [e.prompt for e in test] == ["p2", "p5", "p9"] and len(train) == 9 and not {*train} & {*test}
+    assert (train.name, train.category, train.held_out, test.held_out) == ("t", "c", (), ())
+    for count in range(1, 13):
+        drawn = task.sample(count, seed=count)
+        assert len(drawn) == count and drawn.sample(count) == drawn
+        assert {drawn.examples[i] for i in drawn.held_out} == {*drawn} & {*test}
+        if count > 1:
+            assert abs(len(drawn.held_out) - count / 4) <= 0.5 and 0 < len(drawn.held_out) < count
+    assert encode(task, tiny.model("llama")).held_out == (2, 5, 9)
+    rows = [{"prompt": "a", "answer": "b", "split": part} for part in ("train", "test", None, "held_out")]
+    pd.DataFrame(rows).to_csv(tmp_path / "t.csv", index=False)
+    for source in (rows, pd.DataFrame(rows), tmp_path / "t.csv"):
+        assert hw.Task.read(source, "t").held_out == (1, 3)
+    assert hw.Task.read(rows, "t", split="other").held_out == ()
 
 
 def test_a_broken_file_says_where(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import math
 import operator
@@ -10,11 +11,25 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwidget.tasks.suites import suite as suite
 
-__all__ = ["Example", "Task", "suite"]
+if TYPE_CHECKING:
+    from headwidget.tasks.cogqa import CogQAReport as CogQAReport
+    from headwidget.tasks.cogqa import read_cogqa as read_cogqa
+    from headwidget.tasks.surface import surface_accuracy as surface_accuracy
+
+__all__ = ["CogQAReport", "Example", "Task", "read_cogqa", "suite", "surface_accuracy"]
+
+_LATER = {"CogQAReport": "cogqa", "read_cogqa": "cogqa", "surface_accuracy": "surface"}
+"""Names whose modules need Task themselves, and are imported when they are used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(f"headwidget.tasks.{_LATER[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Example(NamedTuple):
@@ -140,7 +155,7 @@ class Task:
                 raise ValueError(f"task {name!r}, row {i}: no column {missing[0]!r}; it has {have}. Name yours with prompt=…, answer=…, foil=….")
             wrong = row.get(foil)
             examples.append((row[prompt], row[answer], None if _blank(wrong) else wrong))
-            part = row.get(split)
+            part: Any = row.get(split)
             if not _blank(part) and part not in _PARTS:
                 raise ValueError(
                     f"task {name!r}, row {i}: the column {split!r} says {part!r}; it takes 'train', 'held_out' or 'test'. If it means something "
