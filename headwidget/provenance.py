@@ -25,6 +25,7 @@ def about(scores: HeadScores) -> list[list[str]]:
     """
     sources = scores.meta.get("merged") or [scores.meta]  # merged scores name each device, seed and version once
     known = [("model", _known([scores.meta], "model")), ("method", _short(scores.method))]
+    known += [("probe", _probe(scores)), ("taken for another", _confused(scores))]
     known += [(key, _known(sources, key)) for key in _KEYS]
     if scores.partial:
         known.append(("partial", "stopped before every prompt was done"))
@@ -64,6 +65,33 @@ def floor(scores: HeadScores, task: str) -> float | None:
     floors = scores.meta.get("floor")
     value = floors.get(task) if isinstance(floors, Mapping) else None
     return float(value) if isinstance(value, (int, float)) and 0 < value < 3e38 else None
+
+
+def display(scores: HeadScores) -> dict[str, str]:
+    """The settings that scores are shown with at first, where their method asks for some: a probe's as shares."""
+    asked = scores.meta.get("display")
+    return {"normalize": "share"} if isinstance(asked, Mapping) and asked.get("normalize") == "share" else {}
+
+
+def _probe(scores: HeadScores) -> str:
+    """What a probe's importance rests on: how often it is right on held-out examples, and how often something simpler is."""
+    known = scores.meta.get("probe")
+    if not isinstance(known, Mapping) or (right := _percent(known.get("accuracy"))) is None:
+        return ""
+    surface = known.get("surface")
+    simpler = [("chance", _percent(known.get("chance"))), ("shuffled labels", _percent(known.get("control_accuracy")))]
+    simpler.append(("words of the prompts alone", _percent(surface.get("accuracy")) if isinstance(surface, Mapping) else None))
+    return f"{right} of held-out examples right; {', '.join(f'{what} {share}' for what, share in simpler if share is not None)}"
+
+
+def _confused(scores: HeadScores) -> str:
+    """Which tasks a probe takes for which, most often first."""
+    known = scores.meta.get("probe")
+    table, names = (known.get("confusion"), known.get("tasks")) if isinstance(known, Mapping) else (None, None)
+    if not isinstance(table, list) or not isinstance(names, list) or [len(row) for row in table if isinstance(row, list)] != [len(names)] * len(names):
+        return ""
+    pairs = [(row[j], names[i], names[j]) for i, row in enumerate(table) for j in range(len(names)) if i != j and type(row[j]) is int and row[j]]
+    return _short(", ".join(f"{name} for {other} {count}" for count, name, other in sorted(pairs, key=lambda pair: -pair[0])))
 
 
 def axes(scores: HeadScores) -> list[str]:

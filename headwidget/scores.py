@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from headwidget import reduce
+from headwidget import provenance, reduce
 
 if TYPE_CHECKING:
     import pandas
@@ -153,11 +153,20 @@ class HeadScores:
         """(task, layer, head): the mean's size as a share of the task's whole, ``|mean| / sum |mean|``."""
         return np.stack([reduce.share(reduce.mean(v)) for v in self._values.values()])
 
-    def top(self, task: str, k: int = 10) -> list[tuple[int, int]]:
-        """The ``k`` heads with the largest mean for a task, as (layer, head), largest first."""
+    @property
+    def by_size(self) -> bool:
+        """True when heads are ranked by ``|mean|``, as a probe's are: its sign says which way a head speaks, not whether it matters."""
+        return bool(provenance.display(self))
+
+    def top(self, task: str, k: int = 10, *, by: Literal["mean", "size"] | None = None) -> list[tuple[int, int]]:
+        """The ``k`` heads with the largest mean for a task, as (layer, head), largest first; ``by="size"`` goes by ``|mean|``, as a probe's do by default."""
         if not isinstance(k, (int, np.integer)) or k < 1:
             raise ValueError(f"k is a number of heads, 1 or more; got {k!r}.")
-        return [(self.layers[row], head) for row, head in reduce.top(reduce.mean(self.values(task)), k)]
+        if by not in ("mean", "size", None):
+            raise ValueError(f"by is 'mean', 'size' or None to choose; got {by!r}.")
+        found = reduce.mean(self.values(task))
+        sizes = by == "size" or (by is None and self.by_size)
+        return [(self.layers[row], head) for row, head in reduce.top(np.abs(found) if sizes else found, k)]
 
     def elbow(self, task: str) -> float:
         """The published cut-off for a task: the elbow of its sorted ``|mean|``."""
@@ -171,6 +180,8 @@ class HeadScores:
         meta = dict(self.meta)
         if isinstance(per_task := meta.get("tasks"), Mapping):
             meta["tasks"] = {name: per_task[name] for name in wanted if name in per_task}
+        if isinstance(floor := meta.get("floor"), Mapping):
+            meta["floor"] = {name: floor[name] for name in wanted if name in floor}
         return HeadScores.from_arrays(
             {name: self.values(name) for name in wanted},
             method=self.method,

@@ -11,7 +11,7 @@ import anywidget
 import traitlets
 from traitlets import TraitError
 
-from headwidget import settings, wire
+from headwidget import provenance, settings, wire
 from headwidget.scores import HeadScores
 
 STATIC = Path(__file__).parent / "static"
@@ -125,7 +125,7 @@ class Explorer(anywidget.AnyWidget):
         self.scores, self.preview = scores, preview
         self._told: set[str] = set()
         header, buffer = wire.encode(scores)
-        start: dict[str, Any] = {"tasks": list(scores.tasks), **traits}
+        start: dict[str, Any] = {"tasks": list(scores.tasks), **provenance.display(scores), **traits}
         if "rule" in start:
             start.setdefault("threshold", settings.START.get(start["rule"]))
             self._told = {"threshold"}  # what was asked for stays, whatever the rule starts with

@@ -43,6 +43,7 @@ export const card: Panel = (el, store) => {
       [
         scores.model,
         scores.method,
+        about.get("probe"),
         about.get("dtype"),
         about.get("seed") && `seed ${about.get("seed")}`,
         scores.partial && "stopped early",
