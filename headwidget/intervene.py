@@ -34,7 +34,7 @@ def knockout(
     prompts: int = 20,
     *,
     factor: float = 0.0,
-    by: Literal["mean", "size"] = "mean",
+    by: Literal["mean", "size"] | None = None,
     others: Literal["all", "top", "none"] = "all",
     batch_size: int | None = None,
     seed: int = 0,
@@ -44,7 +44,7 @@ def knockout(
 
     ``scores`` may be several, ``{"name": scores, …}`` or a list (named by method), whose top heads are then tried side by side. ``tasks`` are all
     measured; those that the scores have lend their heads. Top heads have the largest mean (``by="mean"``: for signed scores those that help
-    most) or the largest ``|mean|`` (``by="size"``). ``factor`` multiplies the heads' outputs: 0 turns them off.
+    most) or the largest ``|mean|`` (``by="size"``, a probe's default). ``factor`` multiplies the heads' outputs: 0 turns them off.
 
     A control has as many heads in each layer as the top heads have, none of them a top head, as long as the layer has enough others; where it
     has not, all its others and, at random, as many of its top heads as are missing (``in_top`` in the frame says how many). Draws differ from
@@ -72,7 +72,8 @@ def knockout(
         raise ValueError(f"seed is a whole number; got {seed!r}.")
     if isinstance(factor, (bool, str)) or not isinstance(factor, (int, float, np.number)) or not math.isfinite(factor):
         raise ValueError(f"factor is what the heads' outputs are multiplied by, a finite number (0 turns them off); got {factor!r}.")
-    _one_of("by", by, ("mean", "size"))
+    if by is not None:
+        _one_of("by", by, ("mean", "size"))
     _one_of("others", others, ("all", "top", "none"))
     named = _named(scores, model)
     listed = list(_tasks(tasks, seed))
@@ -135,7 +136,7 @@ class _Set:
         return "control" if self.draw else "top"
 
 
-def _sets(named: Mapping[str, HeadScores], tasks: Sequence[str], ks: list[int], draws: int, by: str, seed: int, model: Model) -> list[_Set]:
+def _sets(named: Mapping[str, HeadScores], tasks: Sequence[str], ks: list[int], draws: int, by: str | None, seed: int, model: Model) -> list[_Set]:
     """The top heads of every task of every scores, and their controls."""
     if not any(name in scores.tasks for scores in named.values() for name in tasks):
         have = dict.fromkeys(name for scores in named.values() for name in scores.tasks)
@@ -144,7 +145,8 @@ def _sets(named: Mapping[str, HeadScores], tasks: Sequence[str], ks: list[int], 
     for method, scores in named.items():
         for task in (name for name in tasks if name in scores.tasks):
             mean = reduce.mean(scores.values(task))
-            ranked = reduce.top(np.abs(mean) if by == "size" else mean, ks[-1])
+            sizes = by == "size" or (by is None and scores.by_size)
+            ranked = reduce.top(np.abs(mean) if sizes else mean, ks[-1])  # (row, head): layers without attention have no row
             for k in ks:
                 top = tuple(ranked[:k])
                 sets.append(_Set(method, task, k, 0, top, k))
