@@ -28,7 +28,7 @@ export function heatmap(number: number): Panel {
     const [down, across] = [make("div", "label-y"), make("div", "label-x")];
     el.append(make("figcaption", "map-title", title, count), down, rows, plot, columns, across);
 
-    let image = new ImageData(1, 1);
+    let image: ImageData | null = null;
     const draw = (): void => {
       const picture = store.picture();
       const panel = picture?.panels[number];
@@ -40,7 +40,7 @@ export function heatmap(number: number): Panel {
       plot.dataset.task = panel.task ?? panel.title;
       setText(count, countText(picture, panel));
       const layout = layoutOf(store.state, picture);
-      if (image.width !== layout.across || image.height !== layout.down) {
+      if (image?.width !== layout.across || image.height !== layout.down) {
         image = new ImageData(layout.across, layout.down);
         [cells.width, cells.height] = [layout.across, layout.down];
       }
