@@ -114,6 +114,14 @@ def test_the_answers_are_right() -> None:
             assert any(item in question(e) for item in getattr(NOUNS[e.answer.strip()], field))
 
 
+def test_the_docs_show_questions_of_the_suite() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| 64 \| `([^`]+)` → `([^`]+)`, not `([^`]+)` \|", DOCS, re.M)
+    tasks = by_name()
+    assert [name for name, *_ in rows] == list(tasks)
+    for name, *shown in rows:
+        assert tuple(shown) in {(question(e), e.answer, e.foil) for e in tasks[name]}, name
+
+
 def test_the_words_alone_tell_the_tasks_apart_as_the_docs_say() -> None:
     tasks = hw.tasks.suite("cognitive")
     forms = {
