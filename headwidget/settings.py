@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from headwidget import provenance
+
 if TYPE_CHECKING:
     from headwidget.scores import HeadScores
 
@@ -63,7 +65,8 @@ def settings(scores: HeadScores, **given: Any) -> Settings:
     """
     if unknown := [name for name in given if name not in NAMES]:
         raise TypeError(f"there is no setting {', '.join(map(repr, unknown))}; the settings are {', '.join(NAMES)}.")
-    checks = {name: check(scores, name, value) for name, value in given.items()}
+    asked = {**provenance.display(scores), **given}
+    checks = {name: check(scores, name, value) for name, value in asked.items()}
     checks.setdefault("threshold", START[checks.get("rule", "value")])
     checks.setdefault("tasks", list(scores.tasks))
     return Settings(**{**checks, "tasks": tuple(checks["tasks"])})

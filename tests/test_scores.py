@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import headwidget as hw
-from headwidget import reduce
+from headwidget import provenance, reduce
+from headwidget.settings import settings
 
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(7, 3, 4)), RNG.normal(size=(2, 3, 4))
@@ -197,3 +198,25 @@ def test_a_figure_has_a_panel_for_each_task_and_a_plus_where_capped() -> None:
     titles = [axes.get_title() for axes in made_figure.axes]
     assert titles[:2] == ["a", "b"]
     assert made_figure.axes[-1].get_yticklabels()[-1].get_text().endswith("+")
+
+
+def test_a_probes_scores_are_ranked_and_shown_by_size() -> None:
+    meta = {"display": {"normalize": "share"}, "floor": {"a": 0.5, "b": 0.25}}
+    scores = hw.HeadScores.from_arrays({"a": [[1.0, -3.0]], "b": [[1.0, 1.0]]}, method="probe", meta=meta)
+    assert scores.by_size and scores.top("a", 1) == [(0, 1)] and scores.top("a", 1, by="mean") == [(0, 0)]
+    assert settings(scores).normalize == "share" and settings(scores, normalize=None).normalize is None
+    assert scores.select("b").meta["floor"] == {"b": 0.25}
+    plain = hw.HeadScores.from_arrays({"a": [[1.0, -3.0]]}, method="gradient")
+    assert not plain.by_size and plain.top("a", 1) == [(0, 0)] and plain.top("a", 1, by="size") == [(0, 1)] and settings(plain).normalize is None
+    with pytest.raises(ValueError, match="by is 'mean', 'size' or None"):
+        plain.top("a", by="sum")  # type: ignore[arg-type]
+
+
+def test_what_a_probe_rests_on_is_said_in_words() -> None:
+    known = {"accuracy": 0.949, "chance": 0.125, "control_accuracy": 0.1, "surface": {"accuracy": 1.0}, "tasks": ["a", "b"], "confusion": [[5, 1], [3, 6]]}
+    scores = hw.HeadScores.from_arrays({"a": [[1.0]], "b": [[1.0]]}, method="probe", meta={"probe": known})
+    about = dict(provenance.about(scores))
+    assert about["probe"] == "94% of held-out examples right; chance 12%, shuffled labels 10%, words of the prompts alone 100%"
+    assert about["taken for another"] == "b for a 3, a for b 1"
+    for wrong in ({"confusion": [[1]]}, {"confusion": "x"}, {"accuracy": "x"}, {"tasks": 3}):
+        provenance.about(hw.HeadScores.from_arrays({"a": [[1.0]]}, method="probe", meta={"probe": {**known, **wrong}}))
