@@ -54,9 +54,7 @@ def write(explorer: Explorer, path: str | Path, *, title: str | None = None) -> 
 def render(explorer: Explorer, *, title: str | None = None) -> str:
     """The page as text."""
     model = str(explorer.scores.meta.get("model", ""))
-    public = ("selected", "threshold", "tasks", "view")
-    traits = explorer.page_state() if hasattr(explorer, "page_state") else {name: getattr(explorer, name) for name in public}
-    state = {"_header": explorer._header, "buffer": _packed(explorer._buffer), **traits}
+    state = {"_header": explorer._header, "buffer": _packed(explorer._buffer), **explorer.page_state()}
     return _PAGE.format(
         title=html.escape(title or (f"Attention heads of {model}" if model else "Attention heads")),
         css=_closed(asset("widget.css")),

@@ -308,6 +308,8 @@ class HeadScores:
 def _label(text: object, what: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{what} must be text and not empty; got {text!r}.")
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError(f"{what} has half a letter (a lone surrogate), which no file can hold: {text!r}.")
     return text
 
 

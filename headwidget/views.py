@@ -315,6 +315,9 @@ def _either(masks: Sequence[Mask | None]) -> Mask | None:
 # ---- the range of colours ----
 
 
+MOST_TICKS = 12
+
+
 def colour_range(maps: Sequence[Array], signed: bool, cap: float | str | None = None) -> Range:
     """The top is the cap, or a percentile of ``|score|`` rounded up to a tick; signed scores reach as far on both sides of zero.
 
@@ -331,6 +334,8 @@ def colour_range(maps: Sequence[Array], signed: bool, cap: float | str | None = 
         step = nice_step((reach or 1.0) / parts)
         high = clean(max(1, math.ceil(reach / step - 1e-6)) * step)
     low = -high if signed else clean(math.floor(least / step + 1e-6) * step)
+    if (high - low) / step > MOST_TICKS:
+        step = nice_step((high - low) / parts)
     return Range(low, high, step, low_capped=least < low * 1.000001, high_capped=most > high * 1.000001)
 
 

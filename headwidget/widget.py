@@ -95,7 +95,8 @@ class Explorer(anywidget.AnyWidget):
     """The entry of the categories' legend that stands out, such as ``"2 categories"``; None shows all alike."""
 
     hover = traitlets.Any(None, allow_none=True, help="The head that is pointed at.").tag(sync=True, echo_update=False)
-    """The head that is pointed at, [layer, head] or None. The front end tells Python of it only while it is observed by name."""
+    """The head that is pointed at, [layer, head] or None. Pointing sends a message only while ``hover`` is observed by name; otherwise Python
+    knows it as of the last message about something else."""
 
     _hover_heard = traitlets.Bool(False).tag(sync=True)
     """Is somebody here observing ``hover``?"""
@@ -123,10 +124,16 @@ class Explorer(anywidget.AnyWidget):
         if preview not in ("png", "svg", None):
             raise ValueError(f"preview {preview!r} is not known; use 'png', 'svg' or None.")
         self.scores, self.preview = scores, preview
-        self._told: set[str] = set()
+        self._told: set[str] = set()  # what the front end has just said
+        self._last_threshold: float | None = None
         header, buffer = wire.encode(scores)
+<<<<<<< HEAD
         start: dict[str, Any] = {"tasks": list(scores.tasks), **provenance.display(scores), **traits}
         if "rule" in start:
+=======
+        start: dict[str, Any] = {"selected": [], "tasks": list(scores.tasks), **traits}
+        if isinstance(start.get("rule"), str):
+>>>>>>> main
             start.setdefault("threshold", settings.START.get(start["rule"]))
             self._told = {"threshold"}  # what was asked for stays, whatever the rule starts with
         assets = {"_esm": asset("widget.js"), "_css": asset("widget.css")}
@@ -215,8 +222,13 @@ class Explorer(anywidget.AnyWidget):
 
     @traitlets.observe("rule")
     def _new_rule(self, change: Any) -> None:
-        if "threshold" not in self._told:
+        together = "threshold" in self._told or self.threshold != self._last_threshold  # asked for at once, or held back with it
+        if not together:
             self.threshold = settings.START[change["new"]]
+
+    @traitlets.observe("threshold")
+    def _new_threshold(self, change: Any) -> None:
+        self._last_threshold = change["new"]
 
     @traitlets.validate(*settings.NAMES)
     def _valid_setting(self, proposal: Any) -> Any:
@@ -242,7 +254,9 @@ class Explorer(anywidget.AnyWidget):
             raise TraitError(str(error).replace("selected is a list of [layer, head]", "hover is [layer, head] or None")) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """A misspelt trait is an error, not a new attribute."""
+        """A misspelt trait is an error, not a new attribute; and what was sent to the browser cannot be exchanged here alone."""
+        if name == "scores" and "scores" in self.__dict__:
+            raise AttributeError("an explorer keeps its scores; make another with hw.explore(scores).")
         if not name.startswith("_") and not hasattr(type(self), name) and name not in ("scores", "preview"):
             near = difflib.get_close_matches(name, ["selected", "hover", *settings.NAMES], 1)
             raise AttributeError(f"an explorer has no {name!r}{f'; did you mean {near[0]!r}?' if near else '.'}")

@@ -47,7 +47,8 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         low, high = reduce.interval(values)
         kept = reduce.ranks(len(values))
         ordered = np.sort(values, axis=0)[kept]  # (rank, layer, head)
-        packed = len(kept) < len(values)
+        # Where many runs tie, steps would put them all below a threshold that is their value: such scores stay exact.
+        packed = len(kept) < len(values) and 4 * np.unique(ordered).size > ordered.size
         exact += [np.stack([reduce.mean(values), reduce.reduce(values, "median"), low, high]), ordered[[0, -1]] if packed else ordered]
         if packed:
             rises.append(np.diff(_steps(ordered), axis=0, prepend=np.uint16(0)))

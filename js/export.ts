@@ -1,6 +1,6 @@
 // What is shown, as a drawing (SVG), a picture (PNG) and a table (CSV): made here in the browser, without a kernel.
 
-import { arrange, type Layout } from "./layout";
+import { arrange, type Layout, slotsOf } from "./layout";
 import { categoryColours, css, type Rgb, stops } from "./palette";
 import { axisTicks, rgbs } from "./panels/heatmap";
 import { barTicks, place } from "./scales";
@@ -17,7 +17,7 @@ const DIMMED = 0.13;
 const escaped = (text: string): string =>
   text
     .replace(/\p{Cc}/gu, " ")
-    .replace(/\p{Cs}/gu, "\ufffd")
+    .replace(/[\p{Cs}\ufffe\uffff]/gu, "\ufffd")
     .replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]!);
 const round = (value: number): number => Math.round(value * 100) / 100;
 
@@ -57,15 +57,17 @@ export function svg(store: Store): string {
   });
   const [w, h] = [layout.cellWidth * across, layout.cellHeight * down];
   const { columns } = layout;
-  const rows = Math.ceil(picture.panels.length / columns);
+  const slots = slotsOf(picture, columns);
+  const rows = Math.max(...slots.map(([row]) => row)) + 1;
   const parts = picture.panels.map((panel, i) => {
-    const [x, y] = [LEFT + (i % columns) * (w + LEFT + GAP), TOP + Math.floor(i / columns) * (h + TOP + BOTTOM) + 4];
+    const [row, column] = slots[i]!;
+    const [x, y] = [LEFT + column * (w + LEFT + GAP), TOP + row * (h + TOP + BOTTOM) + 4];
     return drawMap(store.state, picture, panel, layout, x, y);
   });
   const right = LEFT + columns * (w + LEFT + GAP) - GAP - LEFT + 24;
   parts.push(picture.legend.length ? drawLegend(store.state, picture, right) : drawBar(picture, right, h));
   const source = [scores.model, scores.method].filter(Boolean).join(" · ");
-  const height = rows * (h + TOP + BOTTOM) + 24;
+  const height = Math.max(rows * (h + TOP + BOTTOM), TOP + picture.legend.length * 20) + 24;
   parts.push(`<g fill="#666">${text(LEFT, height - 6, source, { size: 10 })}</g>`);
   const width = Math.ceil(right + beside);
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${FONT}" fill="#222"><rect width="100%" height="100%" fill="#fff"/>${parts.join("")}</svg>`;
@@ -164,6 +166,17 @@ export function download(name: string, content: Blob): string {
   return `Saved ${name}.`;
 }
 
+/** How many of the sorted values lie above one of them. */
+function above(sorted: Float32Array, value: number): number {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle]! > value) high = middle;
+    else low = middle + 1;
+  }
+  return sorted.length - low;
+}
+
 /** The selected heads, a row a head and task: layer, head, task, number, interval, rank, passes. */
 export function csv(state: State): string {
   const { scores, views } = state;
@@ -176,12 +189,13 @@ export function csv(state: State): string {
   const cells = selectedCells(state);
   for (const task of scores?.tasks ?? []) {
     const strengths = views!.strength(task, state);
-    const passes = views!.passing(task, state);
+    const sorted = strengths.slice().sort(); // from the weakest
+    const passes = views!.passesIn(task, state);
     for (const cell of cells) {
       const i = cell.row * scores!.heads + cell.head;
       const [layer, head] = headAt(scores!, cell);
-      const rank = 1 + strengths.reduce((above, value) => above + Number(value > strengths[i]!), 0);
-      const numbers = [task.mean, task.low, task.high, task.order[0]!, task.order[task.order.length - 1]!].map((map) =>
+      const rank = 1 + above(sorted, strengths[i]!);
+      const numbers = [task.mean, task.low, task.high, task.least, task.most].map((map) =>
         String(Number(map[i]!.toPrecision(9))),
       );
       lines.push([layer, head, quoted(task.name), task.runs, ...numbers, rank, passes ? passes[i] : ""].join(","));

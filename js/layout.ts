@@ -68,3 +68,12 @@ export function layoutOf({ width, ratio, scores }: State, { panels, layersOn, co
   const beside = legend.length ? (width < 620 ? 0 : SPACE.legend) : SPACE.bar;
   return arrange({ width, ratio, across, down, maps: panels.length, columns, beside });
 }
+
+/** The row and column of every panel: where the view fixes them and there is room, else one after the other. */
+export function slotsOf(
+  { slots, columns: wanted, panels }: Picture,
+  columns: number,
+): readonly (readonly [number, number])[] {
+  if (slots && columns === wanted) return slots;
+  return panels.map((_, i) => [Math.floor(i / columns), i % columns] as const);
+}

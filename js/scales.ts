@@ -42,8 +42,11 @@ export function rangeOf(sorted: Float32Array, signed: boolean, cap: number | str
     high = clean(Math.max(1, Math.ceil(reach / step - 1e-6)) * step);
   }
   const low = signed ? -high : clean(Math.floor(least / step + 1e-6) * step);
+  if ((high - low) / step > MOST_TICKS) step = niceStep((high - low) / parts);
   return { low, high, step, lowCapped: least < low * 1.000001, highCapped: most > high * 1.000001 };
 }
+
+const MOST_TICKS = 12;
 
 /** The |score| of that rank, from the smallest: sizes are largest at both ends of the sorted scores. */
 function sizeAt(sorted: Float32Array, rank: number): number {
@@ -125,7 +128,9 @@ export interface Slider {
   readonly unit: string;
 }
 
-const PERCENTS = [0.1, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90];
+const PERCENTS = [
+  0.1, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100,
+];
 
 /** Where the slider can stand under a rule. `low` and `high` are the least and the largest strength there is. */
 export function slider(rule: Rule, heads: number, low: number, high: number, name: string): Slider {

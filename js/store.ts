@@ -185,7 +185,7 @@ export function createStore(
     const head = (model.get("hover") as Head | null | undefined) ?? null;
     if (!scores || sameHead(point && headAt(scores, point), head)) return;
     const row = head ? scores.layers.indexOf(head[0]) : -1;
-    apply({ point: head && row >= 0 ? { row, head: head[1] } : null });
+    apply({ point: head && row >= 0 && head[1] < scores.heads ? { row, head: head[1] } : null });
   };
   const wires = [
     ...SYNCED.map((key) => [key, fromModel(key)] as const),

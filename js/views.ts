@@ -2,7 +2,7 @@
 // Twin of headwidget/views.py, which says what strength, cut and agreement mean; tests/golden/views.json holds the two together.
 
 import { elbow, orderStatistic, reaching, reduce, runsNeeded, share, whole } from "./reduce";
-import { colourRange, place, type Range, rangeOf, sortedScores } from "./scales";
+import { place, type Range, rangeOf, sortedScores } from "./scales";
 import { DEFAULTS, type MapName, type Settings, START } from "./settings";
 import type { ScoreMap, Scores, TaskScores } from "./wire";
 
@@ -41,6 +41,8 @@ export interface Picture {
   readonly legend: readonly Entry[];
   /** What a score reaches by chance alone, the largest of the tasks shown; null where it is not known. */
   readonly floor: number | null;
+  /** The row and column of each panel where they are fixed (a row a task); null: one after the other. */
+  readonly slots: readonly (readonly [number, number])[] | null;
 }
 
 export interface Views {
@@ -48,6 +50,8 @@ export interface Views {
   number(task: TaskScores, settings: Settings): ScoreMap;
   strength(task: TaskScores, settings: Settings): ScoreMap;
   passing(task: TaskScores, settings: Settings): Uint8Array | null;
+  /** The same as the view shows it: in the agreement view, which heads are on in as many runs as are asked for. */
+  passesIn(task: TaskScores, settings: Settings): Uint8Array | null;
   /** The cut of a task on the scale of its numbers; null without a threshold. */
   cut(task: TaskScores, settings: Settings): number | null;
   /** How many runs of each head reach the threshold, at least; null without one. */
@@ -132,8 +136,11 @@ export function viewsOf(scores: Scores): Views {
       settings.reduction,
       settings.normalize,
     );
+  /** The best and the worst run of every head and task. */
+  const extremes = (): ScoreMap =>
+    once(() => sortedScores(scores.tasks.flatMap(({ least, most }) => [least, most])), "extremes");
   const extent = (settings: Settings): readonly [number, number] => {
-    const all = allSorted(settings);
+    const all = settings.view === "agreement" && !settings.normalize ? extremes() : allSorted(settings);
     const [least, most] = [Math.min(0, all[0]!), Math.max(0, all[all.length - 1]!)];
     return scores.signed ? [0, Math.max(-least, most)] : [least, most];
   };
@@ -201,6 +208,12 @@ export function viewsOf(scores: Scores): Views {
   };
   const counts = (task: TaskScores, settings: Settings): Uint32Array | null => reachOf(task, settings)?.runs ?? null;
 
+  const passesIn = (task: TaskScores, settings: Settings): Uint8Array | null => {
+    if (settings.view === "categories") return passing(task, forCategories(settings));
+    if (settings.view === "tasks") return passing(task, settings);
+    const reach = counts(task, settings);
+    return reach && reaches(reach, runsNeeded(settings.agreement, task.runs));
+  };
   const floorOf = (task: TaskScores, settings: Settings): number | null => {
     if (task.floor === null || !settings.normalize) return task.floor;
     const total = whole(plain(task, settings));
@@ -223,12 +236,14 @@ export function viewsOf(scores: Scores): Views {
       passing: either(panels.map((panel) => panel.passes)),
       legend: [],
       floor: highest(panels.map(({ task }) => floorOf(taskNamed.get(task)!, settings))),
+      slots: null,
     };
   };
 
   const agreementView = (settings: Settings): Picture => {
     const flip = scores.signed && settings.sign === "hurts";
     const panels: Panel[] = [];
+    const rows: number[] = []; // how many panels each task has
     const on: Uint8Array[] = [];
     let columns = 2;
     for (const name of shown(scores, settings)) {
@@ -236,6 +251,7 @@ export function viewsOf(scores: Scores): Views {
       const reach = reachOf(task, settings);
       const across = agreements(settings.agreement, task.runs);
       columns = Math.max(columns, across.length);
+      rows.push(across.length);
       for (const [title, agreement] of across) {
         const needed = runsNeeded(agreement, task.runs);
         const values = reach?.fractions ?? orderStatistic(task, agreement, flip ? -1 : 1);
@@ -245,10 +261,9 @@ export function viewsOf(scores: Scores): Views {
       }
     }
     const fractions = settings.threshold !== null;
-    const ends = (): ScoreMap[] => scores.tasks.flatMap((task) => [reduce(task, "always"), reduce(task, "any")]);
     return {
       panels,
-      range: fractions ? FRACTIONS : once(() => colourRange(ends(), scores.signed, settings.cap), "ends", settings.cap),
+      range: fractions ? FRACTIONS : once(() => rangeOf(extremes(), scores.signed, settings.cap), "ends", settings.cap),
       colours: settings.colormap ?? (scores.signed && !fractions ? "blue-orange" : "turbo"),
       label: fractions ? "fraction of runs" : "score",
       layersOn: settings.orientation ?? "y",
@@ -256,6 +271,10 @@ export function viewsOf(scores: Scores): Views {
       passing: either(on),
       legend: [],
       floor: null,
+      // A task of few runs may have no column between: its Any stands under the others' Any.
+      slots: rows.flatMap((count, row) =>
+        Array.from({ length: count }, (_, i) => [row, i === count - 1 ? columns - 1 : i] as const),
+      ),
     };
   };
 
@@ -300,6 +319,7 @@ export function viewsOf(scores: Scores): Views {
       passing: reaches(count, 1),
       legend: names.map((name, i) => ({ name, count: sizes[i]! })),
       floor: null,
+      slots: null,
     };
   };
   const views = { tasks: tasksView, agreement: agreementView, categories: categoriesView };
@@ -308,6 +328,7 @@ export function viewsOf(scores: Scores): Views {
     number,
     strength,
     passing,
+    passesIn,
     cut,
     counts,
     once,
@@ -324,6 +345,14 @@ export function shown(scores: Scores, settings: Settings): string[] {
   const has = (name: string): boolean => scores.tasks.some((task) => task.name === name);
   if (settings.task !== null && has(settings.task)) return [settings.task];
   return settings.tasks.filter(has);
+}
+
+/** The tasks a view is about, in order; the categories view knows no task alone. */
+export function shownTasks(state: Settings & { readonly scores: Scores | null }): TaskScores[] {
+  const { scores } = state;
+  if (!scores) return [];
+  const names = shown(scores, state.view === "categories" ? { ...state, task: null } : state);
+  return names.map((name) => scores.tasks.find((task) => task.name === name)!);
 }
 
 /** How many heads "top" or "percent" keep. */

@@ -68,14 +68,13 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
 /** Keys that work anywhere in the widget. */
 function press(event: KeyboardEvent, store: Store): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const far = event.shiftKey && event.key !== "+" ? 10 : 1;
   if (event.key === "Escape" && store.state.help) store.show({ help: false });
   else if (event.key === "Escape") {
     store.sync({ selected: [] });
     store.point(null);
     store.show({ spoken: "Nothing selected" });
-  } else if (event.key === "+" || event.key === "=") nudge(store, event.key === "=" ? far : event.shiftKey ? 10 : 1);
-  else if (event.key === "-" || event.key === "_") nudge(store, -far);
+  } else if (event.key === "+" || event.key === "=") nudge(store, 1);
+  else if (event.key === "-" || event.key === "_") nudge(store, -1);
   else if (event.key === "[" || event.key === "]") agree(store, event.key === "[" ? -1 : 1);
   else if (event.key === "?") store.show({ help: !store.state.help });
   else return;

@@ -47,6 +47,9 @@ export interface TaskScores extends TaskHeader {
   /** Lower and upper end of the 95% bootstrap interval of the mean. */
   readonly low: ScoreMap;
   readonly high: ScoreMap;
+  /** The smallest and the largest run. */
+  readonly least: ScoreMap;
+  readonly most: ScoreMap;
   /** One map for each kept rank, smallest first; of 16 bits rounded down. */
   readonly order: readonly ScoreMap[];
   /** The same, of 16 bits rounded up: what a run must be compared with by how far it lies below. */
@@ -97,7 +100,7 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
     const maps = { mean: next(), median: next(), low: next(), high: next() };
     if (task.bits === 32) {
       const order = task.ranks.map(next);
-      return { ...task, ...maps, order, above: order };
+      return { ...task, ...maps, least: order[0]!, most: order[order.length - 1]!, order, above: order };
     }
     const [least, most] = [next(), next()];
     const mine = [rise, rise + (task.ranks.length - 2) * cells] as const;
@@ -108,6 +111,8 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
     return {
       ...task,
       ...maps,
+      least,
+      most,
       get order() {
         return order(); // most of the work, and a first paint of means needs none of it
       },

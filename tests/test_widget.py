@@ -248,3 +248,23 @@ def test_exploring_needs_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_explorer_keeps_its_scores_and_shares_no_list(scores: hw.HeadScores) -> None:
+    explorer = hw.explore(scores)
+    explorer.selected.append([2, 0])
+    assert hw.explore(scores).selected == []
+    with pytest.raises(AttributeError, match="keeps its scores; make another"):
+        explorer.scores = scores
+    with explorer.hold_trait_notifications():
+        explorer.rule, explorer.threshold = "top", 20
+    assert explorer.threshold == 20
+    explorer.rule = "percent"
+    assert explorer.threshold == 5
+
+
+def test_ties_of_many_runs_stay_exact() -> None:
+    values = np.random.default_rng(0).choice([0, 0.5, 1], size=(64, 3, 4)).astype(np.float32)
+    header, buffer = wire.encode(hw.HeadScores.from_arrays({"a": values}, method="mine"))
+    order = wire.decode(header, buffer)[0]["order"]
+    np.testing.assert_array_equal(order, np.sort(values, axis=0)[header["tasks"][0]["ranks"]])

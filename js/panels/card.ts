@@ -2,7 +2,7 @@
 
 import { formatter, type Range } from "../scales";
 import { headAt, headName, type Panel, PICTURE, type State } from "../store";
-import { categoriesOf, forCategories, numberName } from "../views";
+import { categoriesOf, forCategories, numberName, shownTasks } from "../views";
 import type { TaskScores } from "../wire";
 import { make, setText } from "./dom";
 
@@ -26,10 +26,7 @@ export const card: Panel = (el, store) => {
     if (!scores || !point?.place) return;
     const cell = point.row * scores.heads + point.head;
     const picture = store.picture()!;
-    const tasks = scores.tasks.filter(
-      (task) => state.task === task.name || (!state.task && state.tasks.includes(task.name)),
-    );
-    tasks.sort((a, b) => state.tasks.indexOf(a.name) - state.tasks.indexOf(b.name));
+    const tasks = shownTasks(state);
     setText(name, headName(headAt(scores, point)));
     setText(note, noteText(state));
     const range = numberRange(state, tasks);
@@ -91,7 +88,7 @@ function line(state: State, task: TaskScores, cell: number, range: Range): HTMLE
   const [low, high] = interval ? [task.low[cell]!, task.high[cell]!] : [value, value];
   const colour = !scores!.signed || state.normalize ? "bar-score" : value < 0 ? "bar-less" : "bar-more";
   const reach = state.view === "agreement" ? (views!.counts(task, state)?.[cell] ?? null) : null;
-  const passes = views!.passing(task, state.view === "categories" ? forCategories(state) : state)?.[cell] ?? 1;
+  const passes = views!.passesIn(task, state)?.[cell] ?? 1;
   const title = make("th", "card-task", `${task.warning ? "⚠ " : ""}${task.name}`);
   title.scope = "row";
   const row = make(

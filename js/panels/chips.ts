@@ -46,8 +46,9 @@ export const chips: Panel = (el, store) => {
     const el = button("chip", task, `Show or hide ${task}; drag or Alt + arrow keys to move it`, toggle);
     el.dataset.task = task;
     el.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
       [start, dragged] = [{ x: event.clientX, y: event.clientY }, false];
-      if (event.button === 0) el.setPointerCapture(event.pointerId);
+      el.setPointerCapture(event.pointerId);
     });
     el.addEventListener("pointermove", (event) => {
       if (!start) return;
@@ -60,7 +61,13 @@ export const chips: Panel = (el, store) => {
           event.clientX > box.left && event.clientX < box.right && event.clientY > box.top && event.clientY < box.bottom
         );
       }) as HTMLElement | undefined;
-      if (over && over !== el) reorder(moved(task, order.indexOf(over.dataset.task!)));
+      if (!over || over === el) return;
+      // Only where the chip in hand would come to lie under the pointer: else two of unlike width change places for ever.
+      const [box, mine] = [over.getBoundingClientRect(), el.getBoundingClientRect()];
+      const sameLine = Math.abs(box.top - mine.top) < box.height / 2;
+      const past =
+        mine.left < box.left ? event.clientX > box.right - mine.width : event.clientX < box.left + mine.width;
+      if (!sameLine || past) reorder(moved(task, order.indexOf(over.dataset.task!)));
     });
     const drop = (): void => {
       start = null;

@@ -1,6 +1,6 @@
 // The maps of a view in columns chosen by width, and beside them the colour bar or the legend they share.
 
-import { layoutOf } from "../layout";
+import { layoutOf, slotsOf } from "../layout";
 import { type Panel, PICTURE } from "../store";
 import { colourbar } from "./colourbar";
 import { all, make } from "./dom";
@@ -36,7 +36,9 @@ export const grid: Panel = (el, store) => {
     el.classList.toggle("hw-nothing", nothing);
     note.textContent = nothing && scores ? nothingShown(scores.tasks) : "";
     const doubted = scores?.tasks.filter(
-      (task) => task.warning && picture?.panels.some((p) => p.task === task.name || !p.task),
+      (task) =>
+        task.warning &&
+        picture?.panels.some((p) => p.task === task.name || (!p.task && store.state.tasks.includes(task.name))),
     );
     warnings.replaceChildren(
       ...(doubted ?? []).map((task) => make("li", "warning", make("strong", "warned", task.name), ` ${task.warning}`)),
@@ -48,10 +50,13 @@ export const grid: Panel = (el, store) => {
     maps.style.gridTemplateColumns = `repeat(${columns}, max-content)`;
     bar.hidden = picture.colours === "categories";
     classes.hidden = !bar.hidden;
-    // Axis labels stand at the outer edge only, as in print.
+    const slots = slotsOf(picture, columns);
     Array.from(maps.children).forEach((figure, i) => {
-      figure.classList.toggle("hw-first", i % columns === 0);
-      figure.classList.toggle("hw-last", i + columns >= maps.children.length);
+      const [row, column] = slots[i]!;
+      (figure as HTMLElement).style.gridArea = `${row + 1} / ${column + 1}`;
+      // Axis labels stand at the outer edge only, as in print.
+      figure.classList.toggle("hw-first", column === 0);
+      figure.classList.toggle("hw-last", !slots.some(([r, c]) => r > row && c === column));
     });
   };
   build();

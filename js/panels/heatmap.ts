@@ -134,7 +134,7 @@ export function axisTicks(
   ]);
 }
 
-function countText({ colours }: Picture, { passes, values, title }: MapPanel): string {
+function countText({ colours, slots }: Picture, { passes, values }: MapPanel): string {
   const count = (mask: ArrayLike<number>): number => {
     let sum = 0;
     for (let i = 0; i < mask.length; i++) if (mask[i]) sum++;
@@ -142,7 +142,7 @@ function countText({ colours }: Picture, { passes, values, title }: MapPanel): s
   };
   if (colours === "categories") return `${count(values)}`;
   if (!passes) return "";
-  return `${count(passes)} ${title.endsWith(")") ? "on" : "pass"}`;
+  return `${count(passes)} ${slots ? "on" : "pass"}`;
 }
 
 /** The colour map as pixels, and the same dimmed. Made once: every map is drawn with it in every frame of a drag. */

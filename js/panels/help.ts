@@ -8,7 +8,7 @@ const KEYS = [
   ["Space", "select it, or take it out"],
   ["Enter", "select it alone"],
   ["l, h", "select its layer, its head index"],
-  ["+ −", "move the threshold; with Shift in larger steps"],
+  ["+ −", "move the threshold"],
   ["[ ]", "less or more agreement"],
   ["Escape", "clear the selection"],
   ["Alt ← →", "on a task’s chip: move it"],

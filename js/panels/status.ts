@@ -3,6 +3,7 @@
 import { formatter } from "../scales";
 import { inMask, inverted, selectedCells } from "../selection";
 import { type Head, headAt, headName, type Panel, PICTURE, type Store } from "../store";
+import { shownTasks } from "../views";
 import { button, make, setText } from "./dom";
 
 const NAMED = 12; // heads named one by one
@@ -16,7 +17,10 @@ export const status: Panel = (el, store) => {
     if (scores && mask) choose(inMask(scores, mask));
   });
   const invert = button("off", "Invert", "Select all others instead", () => choose(inverted(store.state)));
-  const clear = button("off", "Clear", "Select nothing (Escape)", () => choose([]));
+  const clear = button("off", "Clear", "Select nothing (Escape)", () => {
+    (el.parentElement?.querySelector(".hw-plot") as HTMLElement | null)?.focus({ preventScroll: true }); // the button goes
+    choose([]);
+  });
   const choose = (selected: Head[]): void => {
     store.sync({ selected });
     store.show({ spoken: `${selected.length} selected` });
@@ -68,10 +72,10 @@ export const status: Panel = (el, store) => {
 
 /** The selected heads with their number in every task shown. */
 function tableOf(store: Store): HTMLTableElement {
-  const { scores, views, tasks } = store.state;
+  const { scores, views } = store.state;
   const table = make("table", "table");
   if (!scores || !views) return table;
-  const shown = scores.tasks.filter((task) => tasks.includes(task.name));
+  const shown = shownTasks(store.state);
   const maps = shown.map((task) => views.number(task, store.state));
   const formats = maps.map((map) =>
     formatter({ low: 0, high: map.reduce((most, v) => Math.max(most, Math.abs(v)), 0) }),

@@ -24,7 +24,10 @@ export const threshold: Panel = (el, store) => {
   value.autocomplete = "off";
   value.setAttribute("aria-label", "Threshold as a number");
   const count = make("output", "count");
-  const clear = button("off", "Clear", "No threshold", () => store.sync({ threshold: null }));
+  const clear = button("off", "Clear", "No threshold", () => {
+    track.focus(); // the button goes, and the focus with it
+    store.sync({ threshold: null });
+  });
   const unit = make("span", "unit");
   const rule = choice("Threshold", RULES, (name) => store.sync({ rule: name, threshold: START[name] }));
   el.append(rule.el, make("label", "threshold", unit, track), value, count, clear);
@@ -46,6 +49,10 @@ export const threshold: Panel = (el, store) => {
   });
   value.addEventListener("keydown", (event) => {
     if (event.key === "Enter") value.blur();
+    if (event.key !== "Escape") return;
+    value.value = value.dataset.shown ?? ""; // as it was
+    event.stopPropagation();
+    value.blur();
   });
 
   const draw = (): void => {
@@ -99,7 +106,9 @@ export function nudge(store: Store, by: number): void {
   if (!state.scores) return;
   const { stops } = thresholdSlider(state);
   const at = Math.max(0, Math.min(stops.length, position(stops, state.threshold) + by));
-  const next = at === 0 ? null : stops[at - 1]!;
+  const stop = at === 0 ? null : stops[at - 1]!;
+  const now = state.threshold;
+  const next = stop !== null && now !== null && (stop - now) * by < 0 ? now : stop; // beyond the last stop, never back
   store.sync({ threshold: next });
   const passing = store.picture()?.passing ?? null;
   store.show({ spoken: `Threshold ${next === null ? "off" : typed(next)}, ${passText(store.state, passing)}` });

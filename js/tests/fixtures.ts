@@ -16,7 +16,17 @@ export function task(name: string, runs: readonly (readonly number[])[], categor
     (cell[Math.floor(cell.length / 2)]! + cell[Math.floor((cell.length - 1) / 2)]!) / 2;
   const median = Float32Array.from(cells, middle);
   const header = { name, category, note: null, warning: null, floor: null, runs: runs.length, ranks: kept, bits: 32 };
-  return { ...header, mean, median, low: mean, high: mean, order, above: order };
+  return {
+    ...header,
+    mean,
+    median,
+    low: mean,
+    high: mean,
+    least: order[0]!,
+    most: order[order.length - 1]!,
+    order,
+    above: order,
+  };
 }
 
 /** Scores of these tasks, rows numbered as in `layers`. */

@@ -355,7 +355,7 @@ def test_keys_move_the_threshold_and_the_agreement(show: Show) -> None:
     view = show(GATES, view="agreement", threshold=0.5)
     stop = int(view.slider().input_value())
     view.plot().focus()
-    for key, by in (("+", 1), ("-", -1), ("Shift++", 10), ("Shift+_", -10)):
+    for key, by in (("+", 1), ("-", -1), ("Shift++", 1), ("=", 1), ("_", -1)):  # plus is Shift and = on many keyboards
         view.press(key)
         stop += by
         assert int(view.slider().input_value()) == stop, key
@@ -392,3 +392,18 @@ def test_escape_closes_a_menu_and_keeps_the_selection(show: Show) -> None:
     view.page.mouse.click(5, 5)
     wait_until(lambda: not popup.is_visible(), "a press elsewhere to close it")
     assert view.selected() == [(1, 1)]
+
+
+def test_a_row_a_task_whatever_its_runs(show: Show) -> None:
+    rng = np.random.default_rng(0)
+    scores = hw.HeadScores.from_arrays({"many": rng.random((10, 3, 4)), "once": rng.random((1, 3, 4)), "more": rng.random((10, 3, 4))}, method="mine")
+    view = show(scores, view="agreement", agreement=0.5)
+    assert view.titles() == [
+        *("many (Always)", "many (≥ 5 of 10)", "many (Any)"),
+        *("once (Always)", "once (Any)"),
+        *("more (Always)", "more (≥ 5 of 10)", "more (Any)"),
+    ]
+    boxes = [view.plot(i).bounding_box() for i in range(8)]
+    lefts, tops = ([round(box[side]) for box in boxes if box] for side in ("x", "y"))
+    assert lefts[0] == lefts[3] == lefts[5] and lefts[2] == lefts[4] == lefts[7]
+    assert tops[0] == tops[2] < tops[3] == tops[4] < tops[5] == tops[7]

@@ -131,6 +131,7 @@ def scales_case() -> dict[str, Any]:
         {"values": [-0.26, 0.1, 0.0], "signed": True, "low": -0.3, "high": 0.3, "step": 0.1},
         {"values": [0.0, 0.0], "signed": False, "low": 0, "high": 0.25, "step": 0.25},
         {"values": [-3.0, 17.0], "signed": False, "low": -5, "high": 20, "step": 5},
+        {"values": [0.01] * 399 + [-1000.0], "signed": False, "low": -1000, "high": 0.01, "step": 500},  # one far below
     ]
     return {"ranges": ranges}
 

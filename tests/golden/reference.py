@@ -200,6 +200,8 @@ def spanned(values: Map, diverging: bool, cap: float | str | None) -> dict[str, 
         step = tick((reach or Fraction(1)) / parts)
         high = next(k * step for k in range(1, 99) if k * step >= reach - NEAR * step)
     low = -high if diverging else next(-k * step for k in range(10**6) if -k * step <= least + NEAR * step)
+    if (high - low) / step > 12:
+        step = tick((high - low) / parts)
     beyond = {"lowCapped": least < low * (1 + NEAR), "highCapped": most > high * (1 + NEAR)}
     return {"low": float(low), "high": float(high), "step": float(step), **beyond}
 
