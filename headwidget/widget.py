@@ -127,13 +127,7 @@ class Explorer(anywidget.AnyWidget):
         self._told: set[str] = set()  # what the front end has just said
         self._last_threshold: float | None = None
         header, buffer = wire.encode(scores)
-<<<<<<< HEAD
-        start: dict[str, Any] = {"tasks": list(scores.tasks), **provenance.display(scores), **traits}
-        if "rule" in start:
-=======
-        start: dict[str, Any] = {"selected": [], "tasks": list(scores.tasks), **traits}
-        if isinstance(start.get("rule"), str):
->>>>>>> main
+        start: dict[str, Any] = {"selected": [], "tasks": list(scores.tasks), **provenance.display(scores), **traits}
             start.setdefault("threshold", settings.START.get(start["rule"]))
             self._told = {"threshold"}  # what was asked for stays, whatever the rule starts with
         assets = {"_esm": asset("widget.js"), "_css": asset("widget.css")}
