@@ -128,6 +128,7 @@ class Explorer(anywidget.AnyWidget):
         self._last_threshold: float | None = None
         header, buffer = wire.encode(scores)
         start: dict[str, Any] = {"selected": [], "tasks": list(scores.tasks), **provenance.display(scores), **traits}
+        if isinstance(start.get("rule"), str):
             start.setdefault("threshold", settings.START.get(start["rule"]))
             self._told = {"threshold"}  # what was asked for stays, whatever the rule starts with
         assets = {"_esm": asset("widget.js"), "_css": asset("widget.css")}
