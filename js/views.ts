@@ -1,6 +1,7 @@
 // What each view shows, as numbers: panels of (layer, head) values, which heads pass, and the range of colours.
 // Twin of headwidget/views.py, which says what strength, cut and agreement mean; tests/golden/views.json holds the two together.
 
+import { either, filled, highest, reaches } from "./masks";
 import { elbow, orderStatistic, reaching, reduce, runsNeeded, share, whole } from "./reduce";
 import { place, type Range, rangeOf, sortedScores } from "./scales";
 import { DEFAULTS, type MapName, type Settings, START } from "./settings";
@@ -337,9 +338,6 @@ export function viewsOf(scores: Scores): Views {
   };
 }
 
-const highest = (numbers: readonly (number | null)[]): number | null =>
-  numbers.reduce((most, one) => (one !== null && (most === null || one > most) ? one : most), null);
-
 /** The tasks that are drawn, in order: one alone when `task` names it. */
 export function shown(scores: Scores, settings: Settings): string[] {
   const has = (name: string): boolean => scores.tasks.some((task) => task.name === name);
@@ -387,25 +385,4 @@ export function categoriesOf(scores: Scores): Map<string, string[]> {
     groups.set(key, [...(groups.get(key) ?? []), name]);
   }
   return groups;
-}
-
-/** An array with `at` of every place in it. A plain loop: `from` with a function took 8 ms for eight maps, this 0.2. */
-function filled<T extends Float32Array | Uint8Array>(array: T, at: (i: number) => number): T {
-  for (let i = 0; i < array.length; i++) array[i] = at(i);
-  return array;
-}
-
-/** 1 where a value is at least the edge, which is a float32 already. */
-function reaches(values: ArrayLike<number>, edge: number): Uint8Array {
-  const out = new Uint8Array(values.length); // a plain loop: this runs for every map while a slider is dragged
-  for (let i = 0; i < out.length; i++) out[i] = values[i]! >= edge ? 1 : 0;
-  return out;
-}
-
-function either(masks: readonly (Uint8Array | null)[]): Uint8Array | null {
-  const found = masks.filter((mask) => mask !== null);
-  if (!found.length) return null;
-  const out = found[0]!.slice();
-  for (const mask of found.slice(1)) for (let i = 0; i < out.length; i++) out[i]! |= mask[i]!;
-  return out;
 }

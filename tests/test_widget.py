@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -268,3 +269,29 @@ def test_ties_of_many_runs_stay_exact() -> None:
     header, buffer = wire.encode(hw.HeadScores.from_arrays({"a": values}, method="mine"))
     order = wire.decode(header, buffer)[0]["order"]
     np.testing.assert_array_equal(order, np.sort(values, axis=0)[header["tasks"][0]["ranks"]])
+
+
+@pytest.mark.parametrize("preview", ["png", "svg", None])
+def test_an_output_carries_a_picture_for_where_no_widget_runs(scores: hw.HeadScores, preview: str | None) -> None:
+    explorer = hw.explore(scores, preview=preview)
+    bundle = explorer._repr_mimebundle_()
+    data = bundle[0] if isinstance(bundle, tuple) else bundle
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert [kind for kind in data if kind.startswith("image/")] == ([] if preview is None else [{"png": "image/png", "svg": "image/svg+xml"}[preview]])
+    if preview == "png":
+        assert data["image/png"].startswith(b"\x89PNG")
+        explorer.view = "agreement"
+        assert explorer._repr_mimebundle_()[0]["image/png"] != data["image/png"], "a picture of the current view"
+    with pytest.raises(ValueError, match="preview 'gif' is not known; use 'png', 'svg' or None"):
+        hw.explore(scores, preview="gif")
+
+
+def test_the_current_view_is_written_as_a_picture_and_as_a_drawing(scores: hw.HeadScores, tmp_path: Path) -> None:
+    explorer = hw.explore(scores, view="agreement", threshold=0.5)
+    assert explorer.to_png(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    drawing = explorer.to_svg(tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(drawing).tag.endswith("svg") and "math (Always)" in drawing
+    explorer.view = "tasks"
+    assert "math (Always)" not in explorer.to_svg(tmp_path / "b.svg").read_text(encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
+        explorer.to_png(tmp_path / "no" / "a.png")

