@@ -399,4 +399,4 @@ def _fitted(text: str, size: float, room: float, most: int) -> str:
 def _drawable(text: str) -> str:
     """The text in one line, without letters that no file could hold, and no longer than could ever be shown."""
     kinds = [(letter, unicodedata.category(letter)) for letter in text[:500]]
-    return " ".join("".join(" " if kind == "Cc" else "\ufffd" if kind in ("Cs", "Cn") else letter for letter, kind in kinds).split())
+    return " ".join("".join(" " if kind == "Cc" else "\ufffd" if kind == "Cn" else letter for letter, kind in kinds).split())

@@ -220,3 +220,8 @@ def test_what_a_probe_rests_on_is_said_in_words() -> None:
     assert about["taken for another"] == "b for a 3, a for b 1"
     for wrong in ({"confusion": [[1]]}, {"confusion": "x"}, {"accuracy": "x"}, {"tasks": 3}):
         provenance.about(hw.HeadScores.from_arrays({"a": [[1.0]]}, method="probe", meta={"probe": {**known, **wrong}}))
+
+
+def test_a_name_that_no_file_can_hold_is_refused() -> None:
+    with pytest.raises(ValueError, match="half a letter"):
+        hw.HeadScores.from_arrays({"a\ud800": [[1.0]]}, method="mine")
