@@ -104,7 +104,9 @@ print(scores.partial, 0 < len(scores.runs("many")) < 20_000, hooks, all(p.requir
 
 def test_a_real_ctrl_c_gives_what_is_done_and_leaves_no_hook() -> None:
     root = Path(__file__).parents[1]
-    with subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root) as process:
+    heeded = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background starts with Ctrl-C ignored
+    command = [sys.executable, "-c", INTERRUPTED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root, preexec_fn=heeded) as process:  # noqa: PLW1509
         assert process.stdout is not None and process.stderr is not None
         shown = b""
         while "gradient · many".encode() not in shown:  # the progress bar: some chunks have landed
