@@ -14,20 +14,19 @@ export const grid: Panel = (el, store) => {
   const warnings = make("ul", "warnings");
   el.append(maps, bar, classes, note);
   el.after(warnings);
-  const disposes: (() => void)[] = [];
+  // Maps that are not needed for now stay at hand: a column of them comes and goes with the ends of the agreement slider.
+  const made: { readonly figure: HTMLElement; readonly dispose: () => void }[] = [];
 
   const build = (): void => {
     const count = store.picture()?.panels.length ?? 0;
-    if (count === disposes.length) return;
-    while (disposes.length > count) {
-      disposes.pop()!();
-      maps.lastChild?.remove();
-    }
-    while (disposes.length < count) {
+    while (made.length < count) {
       const figure = make("figure", "map");
-      maps.append(figure);
-      disposes.push(heatmap(disposes.length)(figure, store));
+      made.push({ figure, dispose: heatmap(made.length)(figure, store) });
     }
+    made.forEach(({ figure }, i) => {
+      if (i >= count) figure.remove();
+      else if (figure.parentNode !== maps) maps.append(figure);
+    });
   };
   const arrange = (): void => {
     const [picture, { scores }] = [store.picture(), store.state];
@@ -71,7 +70,7 @@ export const grid: Panel = (el, store) => {
     colourbar(bar, store),
     legend(classes, store),
     () => {
-      for (const dispose of disposes) dispose();
+      for (const { dispose } of made) dispose();
     },
   );
 };
