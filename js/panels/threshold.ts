@@ -88,8 +88,8 @@ export function thresholdSlider(state: State): Slider {
   const { scores, views, rule, normalize } = state;
   const [low, high] = views!.extent(state);
   const name = state.view === "agreement" && !normalize ? "score" : numberName(scores!, state);
-  const sizes = scores!.signed && normalize === null;
-  const text = sizes ? `|${name}|` : name;
+  const compared = { either: `|${name}|`, helps: name, hurts: `−${name}` }; // what the threshold is compared with
+  const text = scores!.signed && normalize === null ? compared[state.sign] : name;
   return views!.once(
     () => slider(rule, scores!.layers.length * scores!.heads, low, high, text),
     "slider",

@@ -407,3 +407,8 @@ def test_a_row_a_task_whatever_its_runs(show: Show) -> None:
     lefts, tops = ([round(box[side]) for box in boxes if box] for side in ("x", "y"))
     assert lefts[0] == lefts[3] == lefts[5] and lefts[2] == lefts[4] == lefts[7]
     assert tops[0] == tops[2] < tops[3] == tops[4] < tops[5] == tops[7]
+
+
+def test_the_threshold_says_what_it_is_compared_with(show: Show) -> None:
+    for sign, text in (("either", "|mean| at least"), ("helps", "mean at least"), ("hurts", "−mean at least")):
+        assert show(SIGNED, sign=sign).text("unit") == text
