@@ -94,7 +94,8 @@ window.standIn = (state) => {
 };
 """
 
-# `presented` is the browser's own word: when the first text or canvas of the page was on the screen.
+# `presented` is the browser's own word: when the first text or canvas of the page was on the screen. `complete` is when the last map was
+# painted: the first frame has the controls and the maps it gets to in time, the second has all.
 _RENDER = """async (settings) => {
     const got = await Promise.all(['/header.json', '/buffer'].map((path) => fetch(path)));
     const [_header, buffer] = [await got[0].json(), await got[1].arrayBuffer()];
@@ -108,7 +109,9 @@ _RENDER = """async (settings) => {
     });
     await new Promise((done) => setTimeout(done, 200));
     const taken = await timed(() => widget.render({ model, el: document.querySelector('main') }));
-    return { ...taken, presented: (await presented) - taken.start };
+    const frame = () => new Promise((done) => requestAnimationFrame(() => posted().then(done)));
+    while (!document.querySelector('.hw-root[data-ready]')) await frame();
+    return { ...taken, complete: now() - taken.start, presented: (await presented) - taken.start };
 }"""
 
 _DRAG = """async ([name, warmUp, moves]) => {
@@ -228,15 +231,15 @@ def processor(trace: bytes) -> list[float]:
 
 def first_paints(browser: Browser, content: Files) -> None:
     """From the call of render, header and buffer in memory, to the first frame on the screen; every time in a fresh page, nothing compiled yet."""
-    heads("first paint: ms from render", "script", "worst", "painted", "worst", "presented", "worst", "promise", "kept")
+    heads("first paint: ms from render", "script", "worst", "presented", "worst", "complete", "worst", "promise", "kept")
     for what, settings in FIRST.items():
         found = []
         for _ in range(FIRST_PAGES):
             with opened(browser, content) as page:
                 found.append(page.evaluate(_RENDER, settings))
-        times = [[one[kind] for one in found] for kind in ("script", "painted", "presented")]
+        times = [[one[kind] for one in found] for kind in ("script", "presented", "complete")]
         numbers = [f"{number:.0f}" for ms in times for number in (np.median(ms), max(ms))]
-        line(what, *numbers, f"presented's median <= {MOST_FIRST}", kept(np.median(times[2]), MOST_FIRST))
+        line(what, *numbers, f"presented's median <= {MOST_FIRST}", kept(np.median(times[1]), MOST_FIRST))
     print()
 
 

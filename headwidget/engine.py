@@ -16,6 +16,7 @@ from headwidget import chance, hooks, methods
 from headwidget.batch import batches, correct, forward
 from headwidget.methods import Together
 from headwidget.models import Model, load
+from headwidget.progress import Progress
 from headwidget.scores import HeadScores
 from headwidget.tasks import Task, suite
 from headwidget.tasks.encode import Encoded, EncodedTask, encode
@@ -48,9 +49,8 @@ def score(
     ready = prepare(model, tasks, method, batch_size=batch_size, seed=seed, **options)
     if only_correct:
         ready.keep_correct()
-    total = sum(len(task.examples) for task in ready.tasks)
     partial = False
-    with _progress(total, ready.method.name, progress) as bar:
+    with Progress(*ready.method.steps(ready.tasks, ready.options), ready.method.name, progress) as bar:
         ready.its.note = bar.note
         try:
             for task, chunk in ready.chunks():
@@ -77,30 +77,31 @@ def prepare(model: Model | Any, tasks: Task | str | Iterable[Task], method: str,
         raise ValueError(f"batch_size is a number of prompts, 1 or more, or None to choose it; got {batch_size!r}.")
     if type(seed) is not int:
         raise ValueError(f"seed is a whole number; got {seed!r}.")
-    listed = _tasks(tasks, seed)
-    encoded = [encode(task, model) for task in listed]
+    sources = listed(tasks, seed)
+    encoded = [encode(task, model) for task in sources]
     chosen.check_tasks(model, encoded, checked)
-    return Scoring(model, chosen, checked, encoded, batch_size, seed, its=Together(seed, listed))
+    return Scoring(model, chosen, checked, encoded, batch_size, seed, its=Together(seed, sources))
 
 
-def _tasks(given: Task | str | Iterable[Task], seed: int) -> Sequence[Task]:
+def listed(given: Task | str | Iterable[Task], seed: int) -> Sequence[Task]:
+    """The tasks that were asked for, as a list, or a sentence about what is wrong with them."""
     if isinstance(given, str):
         return suite(given, seed=seed)
     if not isinstance(given, Iterable) and not isinstance(given, Task):
         raise TypeError(f"tasks must be hw.Task objects or a suite's name; got a {type(given).__name__}.")
     if isinstance(given, Mapping):
         raise TypeError("tasks must be hw.Task objects or a suite's name; got a dict. Make one with hw.Task(name, examples) or hw.Task.read.")
-    listed = [given] if isinstance(given, Task) else list(given)
-    if not listed:
+    found = [given] if isinstance(given, Task) else list(given)
+    if not found:
         raise ValueError("no tasks to score: give a Task, a list of them, or the name of a suite such as 'math-syntax'.")
-    for task in listed:
+    for task in found:
         if not isinstance(task, Task):
             raise TypeError(
                 f"tasks must be hw.Task objects or a suite's name; got a {type(task).__name__}. Make one with hw.Task(name, [(prompt, answer), …])."
             )
-    if twice := [name for name, n in Counter(t.name for t in listed).items() if n > 1]:
+    if twice := [name for name, n in Counter(t.name for t in found).items() if n > 1]:
         raise ValueError(f"two tasks are named {twice[0]!r}; give each a name of its own.")
-    return listed
+    return found
 
 
 @dataclass
@@ -117,7 +118,7 @@ class Scoring:
     """What a method that scores all tasks together is told and leaves behind."""
     dropped: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     known_accuracy: dict[str, dict[str, float]] = field(default_factory=dict)
-    _cells: dict[str, np.ndarray] = field(default_factory=dict)  # (run, layer, head), NaN where nothing has landed
+    _cells: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)  # aspect, task: (run, layer, head), NaN where nothing has landed; "" is the score
     _right: dict[str, np.ndarray] = field(default_factory=dict)  # (2, run)
 
     def chunks(self) -> Iterator[tuple[EncodedTask, Chunk]]:
@@ -133,20 +134,25 @@ class Scoring:
         """Put a chunk in its place."""
         if not np.isfinite(chunk.values).all():
             bad = np.argwhere(~np.isfinite(chunk.values))[0]
-            label = task.examples[chunk.runs[int(bad[0])]].label
+            label = self.labels(task)[chunk.runs[int(bad[0])]]
             raise FloatingPointError(
-                f"task {task.name!r}: {self.method.name} gave a score that is not a number for the prompt {label[:80]!r} "
+                f"task {task.name!r}: {self.method.name} gave a score that is not a number for {label[:80]!r} "
                 f"({self.model.dtype}); load the model with dtype=torch.float32."
             )
-        runs = len(task.examples)
-        cells = self._cells.setdefault(task.name, np.full((runs, *self.model.shape), np.nan, np.float32))
-        cells[list(chunk.runs), chunk.layers] = chunk.values
+        runs = len(self.labels(task))
+        for aspect, values in ({"": chunk.values} | dict(chunk.aspects)).items():
+            cells = self._cells.setdefault(aspect, {}).setdefault(task.name, np.full((runs, *self.model.shape), np.nan, np.float32))
+            cells[list(chunk.runs), chunk.layers] = values
         if chunk.correct is not None:
             self._right.setdefault(task.name, np.zeros((2, runs), bool))[:, list(chunk.runs)] = chunk.correct
 
+    def labels(self, task: EncodedTask) -> Sequence[str]:
+        """What a task's runs are called: its prompts, unless the method says otherwise."""
+        return self.its.labels.get(task.name) or [e.label for e in task.examples]
+
     def done(self, task: EncodedTask) -> list[int]:
         """The runs of a task whose every head is scored."""
-        cells = self._cells.get(task.name)
+        cells = self._cells.get("", {}).get(task.name)
         return [] if cells is None else [int(i) for i in np.flatnonzero(np.isfinite(cells).all((1, 2)))]
 
     def keep_correct(self) -> None:
@@ -175,14 +181,16 @@ class Scoring:
         """What has landed, as HeadScores."""
         have = {task.name: self.done(task) for task in self.tasks}
         kept = [task for task in self.tasks if have[task.name]]
+        arrays = {aspect: {t.name: of[t.name][have[t.name]] for t in kept} for aspect, of in self._cells.items()}
         return HeadScores.from_arrays(
-            {t.name: self._cells[t.name][have[t.name]] for t in kept},
+            arrays.pop("", {}),
             method=self.method.name,
-            runs={t.name: [t.examples[i].label for i in have[t.name]] for t in kept},
+            runs={t.name: [self.labels(t)[i] for i in have[t.name]] for t in kept},
             layers=[layer.index for layer in self.model.layers],
             signed=self.method.signed and not getattr(self.options, "abs", False),
             categories={t.name: t.category for t in kept if t.category is not None},
             meta={**self._meta(), **self.its.meta, "partial": partial, "tasks": {t.name: self._task_meta(t, have[t.name]) for t in kept}},
+            aspects=arrays,
         )
 
     def _meta(self) -> dict[str, Any]:
@@ -199,7 +207,7 @@ class Scoring:
             "dtype": str(self.model.dtype).removeprefix("torch."),
             "device": str(self.model.device),
             "attention": str(getattr(self.model.config, "_attn_implementation", "")),
-            "options": dataclasses.asdict(self.options),
+            "options": options_meta(self.options),
             "seed": self.seed,
             "batch_size": self.batch_size,
             "versions": {
@@ -213,7 +221,7 @@ class Scoring:
 
     def _task_meta(self, task: EncodedTask, have: list[int]) -> dict[str, Any]:
         dropped = list(self.dropped.get(task.name, []))
-        if missing := len(self.its.runs.get(task.name, task.examples)) - len(have):
+        if missing := len(self.its.runs.get(task.name, self.labels(task))) - len(have):
             dropped.append({"why": "scoring was stopped before it", "count": missing})
         known = self.known_accuracy.get(task.name)
         if known is None and task.name in self.its.right:
@@ -223,7 +231,7 @@ class Scoring:
         own = dict(self.its.tasks.get(task.name, {}))
         warnings = [own.pop("warning", None), self._at_chance(known or {})]
         return {
-            "prompts": len(have),
+            "prompts": len(task.examples) if task.name in self.its.labels else len(have),
             "dropped": dropped,
             "before_prompt": list(task.before),
             "tokenised_differently_with_answer": task.joint_differs,
@@ -241,6 +249,12 @@ class Scoring:
         return chance.foil_warning(known["beats_foil"], known["foils"], then)
 
 
+def options_meta(options: Any) -> dict[str, Any]:
+    """A method's options as JSON; a task among them by its name."""
+    found = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
+    return {name: value.name if isinstance(value, Task) else value for name, value in found.items()}
+
+
 def _accuracy(examples: Sequence[Encoded], right: np.ndarray) -> dict[str, Any]:
     """How many prompts were asked and which share was answered right; of those with a foil, how many there are and which share beats it."""
     found: dict[str, Any] = {"asked": len(examples), "accuracy": float(right[0].mean())}
@@ -248,23 +262,3 @@ def _accuracy(examples: Sequence[Encoded], right: np.ndarray) -> dict[str, Any]:
     if foiled.any():
         found |= {"foils": int(foiled.sum()), "beats_foil": float(right[1][foiled].mean())}
     return found
-
-
-class _progress:
-    """A tqdm bar that names task and method, in prompts."""
-
-    def __init__(self, total: int, method: str, shown: bool) -> None:
-        from tqdm.auto import tqdm
-
-        self.method = method
-        self.bar = tqdm(total=total, desc=method, unit="prompt", disable=not shown, bar_format="{l_bar}{bar}| {n:.0f}/{total} prompts [{elapsed}<{remaining}]")
-
-    def note(self, task: str, prompts: float) -> None:
-        self.bar.set_description(f"{self.method} · {task}", refresh=not prompts)
-        self.bar.update(prompts)
-
-    def __enter__(self) -> _progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.close()

@@ -14,7 +14,8 @@ import numpy as np
 
 from headwidget.scores import HeadScores
 
-VERSION = 1
+VERSION = 2
+"""Written where scores have aspects; files without any are version 1, which older headwidgets read."""
 KEY = "headwidget"
 """Where the JSON string stands in the file's metadata."""
 _MOST_HEADER = 64 * 1024 * 1024  # bytes; run labels and provenance stay far below
@@ -25,7 +26,8 @@ def save(scores: HeadScores, path: str | Path) -> Path:
     from safetensors.numpy import save_file
 
     header = {
-        "version": VERSION,
+        "version": VERSION if scores.aspects else 1,
+        **({"aspects": list(scores.aspects)} if scores.aspects else {}),
         "method": scores.method,
         "signed": scores.signed,
         "layers": list(scores.layers),
@@ -36,6 +38,8 @@ def save(scores: HeadScores, path: str | Path) -> Path:
     text = json.dumps(header, ensure_ascii=False, allow_nan=False)
     _header(text)  # what could not be read back is not written
     arrays = {f"task{i}": np.ascontiguousarray(scores.values(n)) for i, n in enumerate(scores.tasks)}
+    for a, of in enumerate(scores.aspects.values()):
+        arrays |= {f"aspect{a}.task{i}": np.ascontiguousarray(of.values(n)) for i, n in enumerate(of.tasks)}
     return write_whole(path, lambda temporary: save_file(arrays, temporary, {KEY: text}))
 
 
@@ -73,29 +77,35 @@ def open(path: str | Path) -> HeadScores:  # noqa: A001  (hw.open is the public 
             if text is None:
                 raise ValueError("it is a safetensors file, but not one of headwidget's")
             header = _header(text)
-            names = [f"task{i}" for i in range(len(header["tasks"]))]
+            aspects, tasks = header.get("aspects", []), header["tasks"]
+            layouts = ["", *(f"aspect{a}." for a in range(len(aspects)))]
+            names = [f"{layout}task{i}" for layout in layouts for i in range(len(tasks))]
             if sorted(file.keys()) != sorted(names):
                 raise ValueError(f"its tensors are {sorted(file.keys())[:5]}, where its header promises {names[:5]}")
-            arrays = {}
-            for key, task in zip(names, header["tasks"]):
-                view = file.get_slice(key)  # shape and dtype before any data is read
-                expected = [len(task["runs"]), len(header["layers"]), header["heads"]]
-                if view.get_dtype() != "F32" or list(view.get_shape()) != expected:
-                    raise ValueError(f"task {task['name']!r} holds {view.get_dtype()} {view.get_shape()}, where its header promises F32 {expected}")
-                arrays[task["name"]] = file.get_tensor(key)
+            arrays, *others = [{task["name"]: _read(file, f"{layout}task{i}", task, header) for i, task in enumerate(tasks)} for layout in layouts]
         return HeadScores.from_arrays(
             arrays,
             method=header["method"],
-            runs={t["name"]: t["runs"] for t in header["tasks"]},
+            runs={t["name"]: t["runs"] for t in tasks},
             layers=header["layers"],
             signed=header["signed"],
-            categories={t["name"]: t["category"] for t in header["tasks"] if t.get("category") is not None},
+            categories={t["name"]: t["category"] for t in tasks if t.get("category") is not None},
             meta=header["meta"],
+            aspects=dict(zip(aspects, others)),
         )
     except RecursionError as error:
         raise ValueError(f"{str(target)!r} cannot be read as head scores: its header is nested too deeply.") from error
     except (ValueError, SafetensorError, OverflowError) as error:
         raise ValueError(f"{str(target)!r} cannot be read as head scores: {str(error).rstrip('.')}.") from error
+
+
+def _read(file: Any, key: str, task: dict[str, Any], header: dict[str, Any]) -> Any:
+    """A tensor of the file; its shape and dtype are looked at before any data is read."""
+    view = file.get_slice(key)
+    expected = [len(task["runs"]), len(header["layers"]), header["heads"]]
+    if view.get_dtype() != "F32" or list(view.get_shape()) != expected:
+        raise ValueError(f"task {task['name']!r} holds {view.get_dtype()} {view.get_shape()}, where its header promises F32 {expected}")
+    return file.get_tensor(key)
 
 
 def _header(text: str) -> dict[str, Any]:
@@ -107,8 +117,10 @@ def _header(text: str) -> dict[str, Any]:
         raise ValueError("its header is not a JSON object")
     if type(header.get("version")) is not int:
         raise ValueError("its header has no version")
-    if header["version"] != VERSION:
-        raise ValueError(f"it is version {header['version']}; this headwidget reads version {VERSION}; use a headwidget of the same age")
+    if header["version"] not in (1, VERSION):
+        raise ValueError(f"it is version {header['version']}; this headwidget reads versions 1 and {VERSION}; use a headwidget of the same age")
+    aspects = header.get("aspects", [])
+    _need(isinstance(aspects, list) and all(isinstance(a, str) for a in aspects) and len(set(aspects)) == len(aspects), "aspects")
     _need(isinstance(header.get("method"), str), "method")
     _need(isinstance(header.get("signed"), bool), "signed")
     _need(_counts(header.get("layers")), "layers")

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from headwidget import gated, reduce
 from headwidget.effect import MEASURES, Effect
-from headwidget.engine import _progress, _tasks
+from headwidget.engine import listed
 from headwidget.models import Model
+from headwidget.progress import Progress
 from headwidget.scores import HeadScores
 from headwidget.tasks import Task
 from headwidget.tasks.encode import EncodedTask, encode
@@ -76,13 +77,13 @@ def knockout(
         _one_of("by", by, ("mean", "size"))
     _one_of("others", others, ("all", "top", "none"))
     named = _named(scores, model)
-    listed = list(_tasks(tasks, seed))
-    sets = _sets(named, [t.name for t in listed], ks, draws, by, seed, model)
-    measured = [_measured(task, named, prompts, seed, model) for task in listed]
+    chosen = list(listed(tasks, seed))
+    sets = _sets(named, [t.name for t in chosen], ks, draws, by, seed, model)
+    measured = [_measured(task, named, prompts, seed, model) for task in chosen]
     work = _Work(model, float(factor), sets, measured, others)
     asked = {"model": model.name, "weights": model.fingerprint(), "k": ks, "draws": draws, "prompts": prompts, "by": by, "others": others, "seed": seed}
     partial = False
-    with _progress(work.total, "knockout" if factor == 0 else f"heads × {factor:g}", progress) as bar:
+    with Progress(work.total, "prompts", "knockout" if factor == 0 else f"heads × {factor:g}", progress) as bar:
         try:
             for task in measured:
                 for landed in gated.run(model, task.encoded.examples, work.gates(task), batch_size):

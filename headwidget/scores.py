@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import operator
@@ -47,6 +48,7 @@ class HeadScores:
     """The category of each task that has one."""
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Where the scores come from: model, revision, dtype, device, versions, seed, options, and per task accuracy and prompts dropped."""
+    _aspects: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
     # ---- making ----
 
@@ -61,10 +63,11 @@ class HeadScores:
         signed: bool | None = None,
         categories: Mapping[str, str] | None = None,
         meta: Mapping[str, Any] | None = None,
+        aspects: Mapping[str, Mapping[str, npt.ArrayLike]] | None = None,
     ) -> HeadScores:
         """Scores made elsewhere: ``{task: (run, layer, head)}``; a (layer, head) array counts as one run.
 
-        ``signed`` is by default whether any score is negative.
+        ``signed`` is by default whether any score is negative. ``aspects`` are further scores of the same tasks and runs, by name.
 
         >>> HeadScores.from_arrays({"a": np.zeros((5, 2, 4)), "b": np.zeros((2, 4))}, method="mine").runs("b")
         ('run 0',)
@@ -104,6 +107,7 @@ class HeadScores:
             signed=negative if signed is None else bool(signed),
             categories=MappingProxyType(dict(categories or {})),
             meta=MappingProxyType(_json(meta or {})),
+            _aspects=MappingProxyType({_label(name, "an aspect's name"): _alike(name, of, values) for name, of in (aspects or {}).items()}),
         )
 
     # ---- reading ----
@@ -131,6 +135,11 @@ class HeadScores:
     def runs(self, task: str) -> tuple[str, ...]:
         """The label of each run of a task: for most methods its prompt and answer."""
         return self._runs[self._known(task)]
+
+    @property
+    def aspects(self) -> Mapping[str, HeadScores]:
+        """What else the method found of the same runs, by name: gating has ``"interference"`` and ``"irrelevance"``, relations ``"suppression"``."""
+        return MappingProxyType({name: self._with(values=of, method=f"{self.method} ({name})", aspects={}) for name, of in self._aspects.items()})
 
     def reduce(self, how: How = "mean") -> Array:
         """(task, layer, head): ``"mean"``, ``"median"``, ``"always"`` (min), ``"any"`` (max), or an agreement from 0 to 1."""
@@ -190,32 +199,16 @@ class HeadScores:
             signed=self.signed,
             categories={name: c for name, c in self.categories.items() if name in wanted},
             meta=meta,
+            aspects={aspect: {name: of[name] for name in wanted} for aspect, of in self._aspects.items()},
         )
 
     def __add__(self, other: HeadScores) -> HeadScores:
         """The runs of both, for scores of the same model and method; tasks that only one has are kept as they are."""
         if not isinstance(other, HeadScores):
             return NotImplemented
-        self._same(other)
-        names = list(dict.fromkeys(self.tasks + other.tasks))
-        parts = {n: [s for s in (self, other) if n in s._values] for n in names}
-        for n, have in parts.items():
-            if len(have) == 2 and (twice := _repeated(have[0], have[1], n)):
-                raise ValueError(f"task {n!r}: {twice} of the runs are in both scores; merging them would count them twice.")
-        return HeadScores.from_arrays(
-            {n: np.concatenate([s.values(n) for s in have]) for n, have in parts.items()},
-            method=self.method,
-            runs={n: sum((s.runs(n) for s in have), ()) for n, have in parts.items()},
-            layers=self.layers,
-            signed=self.signed or other.signed,
-            categories={**other.categories, **self.categories},
-            meta={
-                **self.meta,
-                "partial": self.partial or other.partial,
-                "merged": [*self.meta.get("merged", [dict(self.meta)]), *other.meta.get("merged", [dict(other.meta)])],
-                "tasks": _merged_tasks(self.meta.get("tasks", {}), other.meta.get("tasks", {})),
-            },
-        )
+        from headwidget import merging
+
+        return merging.merged(self, other)
 
     # ---- out ----
 
@@ -287,7 +280,12 @@ class HeadScores:
         """Pickled as it is made, through every check."""
         kept: dict[str, Any] = {"method": self.method, "runs": dict(self._runs), "layers": self.layers, "signed": self.signed}
         kept |= {"categories": dict(self.categories), "meta": dict(self.meta)}
+        kept |= {"aspects": {name: dict(of) for name, of in self._aspects.items()}}
         return functools.partial(HeadScores.from_arrays, dict(self._values), **kept), ()
+
+    def _with(self, *, values: Mapping[str, Array], method: str, aspects: Mapping[str, Mapping[str, Array]]) -> HeadScores:
+        """Other values of the same tasks and runs."""
+        return dataclasses.replace(self, _values=values, method=method, _aspects=MappingProxyType(dict(aspects)))
 
     # ---- checks ----
 
@@ -295,14 +293,6 @@ class HeadScores:
         if task not in self._values:
             raise KeyError(f"no task {task!r} in these scores; they have {', '.join(map(repr, self.tasks))}.")
         return task
-
-    def _same(self, other: HeadScores) -> None:
-        """Refuse to mix what cannot be compared."""
-        pairs: list[tuple[str, Any, Any]] = [("method", self.method, other.method), ("layers", self.layers, other.layers), ("shape", self.shape, other.shape)]
-        pairs += [(k, self.meta.get(k), other.meta.get(k)) for k in ("model", "revision", "weights", "options")]
-        for what, mine, theirs in pairs:
-            if mine != theirs:
-                raise ValueError(f"only runs of the same model and method can be merged; {what} is {mine!r} here and {theirs!r} there.")
 
 
 def _label(text: object, what: str) -> str:
@@ -333,29 +323,12 @@ def _checked(name: str, array: npt.ArrayLike) -> Array:
     return values
 
 
-def _repeated(a: HeadScores, b: HeadScores, task: str) -> int:
-    """How many runs stand in both: the same label, and the same numbers but for rounding."""
-    seen: dict[str, list[Array]] = {}
-    for label, v in zip(a.runs(task), a.values(task)):
-        seen.setdefault(label, []).append(v)
-    near = 1e-3 * max(float(np.abs(a.values(task)).max()), 1e-12)
-    return sum(any(np.allclose(v, w, rtol=0, atol=near) for w in seen.get(label, ())) for label, v in zip(b.runs(task), b.values(task)))
-
-
-def _merged_tasks(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of each task in either; for a task in both, counts add up and a share is weighed by what it was taken over."""
-    out = {**b, **a}
-    for name in a.keys() & b.keys():
-        both = [a[name], b[name]]
-        out[name] = merged = {**b[name], **a[name], "dropped": [drop for one in both for drop in one.get("dropped", [])]}
-        for share, count in (("accuracy", "asked"), ("beats_foil", "foils")):
-            known = [(one[share], one[count]) for one in both if share in one and one.get(count)]
-            if known:
-                merged[share] = sum(x * n for x, n in known) / sum(n for _, n in known)
-        for count in ("prompts", "asked", "foils", "tokenised_differently_with_answer"):
-            if any(count in one for one in both):
-                merged[count] = sum(one.get(count, 0) for one in both)
-    return out
+def _alike(aspect: str, of: Mapping[str, npt.ArrayLike], values: Mapping[str, Array]) -> Mapping[str, Array]:
+    """An aspect's values, task by task as the scores' own."""
+    found = {name: _checked(f"{name} ({aspect})", array) for name, array in of.items()}
+    if {name: v.shape for name, v in found.items()} != {name: v.shape for name, v in values.items()}:
+        raise ValueError(f"aspect {aspect!r} must have the tasks, runs, layers and heads of the scores themselves.")
+    return MappingProxyType({name: found[name] for name in values})
 
 
 def _json(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,13 @@ export function filled<T extends Float32Array | Uint8Array>(array: T, at: (i: nu
   return array;
 }
 
+/** How far every value is from zero. */
+export function sizes(values: Float32Array): Float32Array {
+  const out = new Float32Array(values.length);
+  for (let i = 0; i < out.length; i++) out[i] = Math.abs(values[i]!);
+  return out;
+}
+
 /** 1 where a value is at least the edge, which is a float32 already. */
 export function reaches(values: ArrayLike<number>, edge: number): Uint8Array {
   const out = new Uint8Array(values.length); // a plain loop: this runs for every map while a slider is dragged
@@ -20,6 +27,19 @@ export function either(masks: readonly (Uint8Array | null)[]): Uint8Array | null
   const out = found[0]!.slice();
   for (const mask of found.slice(1)) for (let i = 0; i < out.length; i++) out[i]! |= mask[i]!;
   return out;
+}
+
+/** The least and the largest of all numbers; zero lies between. */
+export function ends(maps: readonly ArrayLike<number>[]): readonly [number, number] {
+  let [least, most] = [0, 0];
+  for (const map of maps) {
+    for (let i = 0; i < map.length; i++) {
+      const value = map[i]!;
+      if (value < least) least = value;
+      if (value > most) most = value;
+    }
+  }
+  return [least, most];
 }
 
 /** The largest of the numbers that are known. */

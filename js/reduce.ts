@@ -3,7 +3,8 @@
 // Scores are float32 on both sides and thresholds are rounded to float32 before they are compared, so that Python and
 // the browser agree on every head, also at the edge. Of more than 33 runs only some order statistics are here.
 
-import type { ScoreMap, TaskScores } from "./wire";
+import { sizes } from "./masks";
+import { type ScoreMap, type TaskScores, valueAt } from "./wire";
 
 export const MOST_RANKS = 33;
 
@@ -36,34 +37,34 @@ export function keptRank(kept: readonly number[], runs: number, agreement: numbe
  */
 export function orderStatistic(task: TaskScores, agreement: number, direction: 1 | -1 = 1): ScoreMap {
   const { ranks: kept, runs } = task;
-  if (direction === 1) return task.order[keptRank(kept, runs, agreement)]!;
+  if (direction === 1) return task.order(keptRank(kept, runs, agreement));
   const least = runsNeeded(agreement, runs) - 1;
-  return task.above[kept.findIndex((rank) => rank >= least)]!;
+  return task.above(kept.findIndex((rank) => rank >= least));
 }
 
 /** How many runs of each head are at least `edge` (or, with `direction` -1, at most -`edge`); never overstated. */
 export function reaching(task: TaskScores, edge: number, direction: 1 | -1): Uint32Array {
-  const { ranks: kept, runs } = task;
-  const order = direction === 1 ? task.order : task.above;
+  const { ranks: kept, runs, least, most, steps } = task;
   const out = new Uint32Array(task.mean.length);
   const bound = edge * direction;
-  const [least, most] = [order[0]!, order[kept.length - 1]!];
+  const exact = steps ? [] : kept.map((_, place) => task.order(place));
+  const more = direction === 1 ? 0 : 1; // rounded down or up: never overstated
   for (let cell = 0; cell < out.length; cell++) {
+    const [first, last] = [least[cell]!, most[cell]!];
     // Most heads reach the bound in every run or in none, which two maps tell; a search jumps through all of them.
-    if (direction === 1 ? most[cell]! < bound : least[cell]! > bound) continue;
-    if (direction === 1 ? least[cell]! >= bound : most[cell]! <= bound) {
+    if (direction === 1 ? last < bound : first > bound) continue;
+    if (direction === 1 ? first >= bound : last <= bound) {
       out[cell] = runs;
       continue;
     }
-    let [low, high] = [0, kept.length]; // the first kept rank at or beyond the bound
+    let [low, high] = [1, kept.length - 1]; // the first kept rank beyond the bound: not the minimum, at most the maximum
     while (low < high) {
       const middle = (low + high) >> 1;
-      const value = order[middle]![cell]!;
-      if (direction === 1 ? value >= bound : value > bound) high = middle;
-      else low = middle + 1;
+      const value = steps ? Math.fround(valueAt(steps[middle]![cell]! + more, first, last)) : exact[middle]![cell]!;
+      if (direction === 1 ? value < bound : value <= bound) low = middle + 1;
+      else high = middle;
     }
-    if (direction === 1) out[cell] = low < kept.length ? runs - kept[low]! : 0;
-    else out[cell] = low > 0 ? kept[low - 1]! + 1 : 0;
+    out[cell] = direction === 1 ? runs - kept[low]! : kept[low - 1]! + 1;
   }
   return out;
 }
@@ -86,18 +87,27 @@ export function share(scores: ScoreMap): ScoreMap {
   return scores.map((value) => (total > 0 ? Math.abs(value) / total : 0));
 }
 
-/** The published cut-off: in the sorted |score|, the value farthest below the chord from first to last. */
-export function elbow(scores: ScoreMap): number {
-  const size = scores.map(Math.abs).sort().reverse();
-  const first = size[0] ?? 0;
-  const last = size[size.length - 1] ?? 0;
-  if (size.length < 3 || first === last) return first;
+/**
+ * The published cut-off: in the sorted |score|, the value farthest below the chord from first to last. With
+ * `onlyPositive` negative scores count as none.
+ */
+export function elbow(scores: ScoreMap, onlyPositive = false): number {
+  const size = onlyPositive ? scores.slice() : sizes(scores);
+  size.sort(); // smallest first: the i-th of the sorted scores stands at end - i
+  const end = size.length - 1;
+  if (onlyPositive) for (let i = 0; i < size.length && size[i]! < 0; i++) size[i] = 0;
+  const [first, last] = [size[end] ?? 0, size[0] ?? 0];
+  if (end < 2 || first === last) return first;
   let best = 0;
   let farthest = -Infinity;
-  size.forEach((value, i) => {
-    const distance = 1 - i / (size.length - 1) - (value - last) / (first - last); // up to a constant
-    if (distance > farthest) [best, farthest] = [value, distance];
-  });
+  for (let i = 0; i <= end; i++) {
+    const value = size[end - i]!;
+    const distance = 1 - i / end - (value - last) / (first - last); // up to a constant
+    if (distance > farthest) {
+      best = value;
+      farthest = distance;
+    }
+  }
   return best;
 }
 

@@ -39,6 +39,8 @@ export interface Shown {
   readonly help: boolean;
   /** What is read aloud: what a key did. */
   readonly spoken: string;
+  /** Was the first frame painted? Until then only what it needs is worked out: controls, and as many maps as there is time for. */
+  readonly settled: boolean;
 }
 
 /** What Python sent, decoded, and the views of it. */
@@ -61,6 +63,8 @@ const SAVE_AFTER = 80; // ms; a drag reaches Python about twelve times a second
 export const PICTURE: readonly Change[] = [...SETTINGS, "scores"];
 
 export interface Store {
+  /** When this view began, by the page's clock. */
+  readonly began: number;
   readonly state: State;
   /** What the view shows now; null without scores. */
   picture(): Picture | null;
@@ -81,6 +85,7 @@ export function createStore(
   signal: AbortSignal,
   frame: Frame = (callback) => requestAnimationFrame(callback),
 ): Store {
+  const began = performance.now();
   const listeners = new Set<Listener>();
   const changed = new Set<Change>();
   const unsaved = new Set<string>(); // what Python has not been told yet
@@ -95,6 +100,7 @@ export function createStore(
     scheme: "light",
     help: false,
     spoken: "",
+    settled: false,
     ...readScores(model),
   };
   let pictured: { of: unknown[]; picture: Picture } | null = null;
@@ -115,6 +121,7 @@ export function createStore(
     const keys = (Object.keys(patch) as Change[]).filter((key) => !Object.is(state[key], patch[key]));
     if (!keys.length) return;
     state = { ...state, ...patch };
+    if (!listeners.size) return; // who comes later reads the state as it is
     if (!changed.size) frame(tell);
     for (const key of keys) changed.add(key);
   };
@@ -125,6 +132,7 @@ export function createStore(
   };
 
   const store: Store = {
+    began,
     get state() {
       return state;
     },

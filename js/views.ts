@@ -1,11 +1,11 @@
 // What each view shows, as numbers: panels of (layer, head) values, which heads pass, and the range of colours.
 // Twin of headwidget/views.py, which says what strength, cut and agreement mean; tests/golden/views.json holds the two together.
 
-import { either, filled, highest, reaches } from "./masks";
+import { either, ends, filled, highest, reaches, sizes } from "./masks";
 import { elbow, orderStatistic, reaching, reduce, runsNeeded, share, whole } from "./reduce";
 import { place, type Range, rangeOf, sortedScores } from "./scales";
 import { DEFAULTS, type MapName, type Settings, START } from "./settings";
-import type { ScoreMap, Scores, TaskScores } from "./wire";
+import { lazy, type ScoreMap, type Scores, type TaskScores } from "./wire";
 
 /** The smallest float32 above zero: what a cut of signed scores never falls below. */
 const ANY_POSITIVE = 2 ** -149;
@@ -88,10 +88,10 @@ export function viewsOf(scores: Scores): Views {
     const { sign, reduction, normalize } = settings;
     return once(
       () => {
-        if (sign === "either") return shares.map(Math.abs);
+        if (sign === "either") return sizes(shares);
         const direction = sign === "helps" ? 1 : -1;
         const raw = plain(task, settings);
-        return shares.map((value, i) => Math.abs(value) * Math.sign(raw[i]!) * direction);
+        return filled(new Float32Array(heads), (i) => Math.abs(shares[i]!) * Math.sign(raw[i]!) * direction);
       },
       "strength",
       task.name,
@@ -111,7 +111,7 @@ export function viewsOf(scores: Scores): Views {
     );
   const elbowOf = (task: TaskScores, settings: Settings): number =>
     once(
-      () => elbow(scores.signed ? strength(task, settings).map((v) => Math.max(v, 0)) : strength(task, settings)),
+      () => elbow(strength(task, settings), scores.signed),
       "elbow",
       task.name,
       settings.reduction,
@@ -141,8 +141,15 @@ export function viewsOf(scores: Scores): Views {
   const extremes = (): ScoreMap =>
     once(() => sortedScores(scores.tasks.flatMap(({ least, most }) => [least, most])), "extremes");
   const extent = (settings: Settings): readonly [number, number] => {
-    const all = settings.view === "agreement" && !settings.normalize ? extremes() : allSorted(settings);
-    const [least, most] = [Math.min(0, all[0]!), Math.max(0, all[all.length - 1]!)];
+    const { view, normalize, reduction } = settings;
+    const ofRuns = view === "agreement" && !normalize;
+    const maps = (): readonly ArrayLike<number>[] => {
+      if (ofRuns) return scores.tasks.flatMap((task) => [task.least, task.most]);
+      if (view !== "tasks") return scores.tasks.map((task) => number(task, settings));
+      const sorted = allSorted(settings); // which this view's colours need anyway
+      return [[sorted[0]!, sorted[sorted.length - 1]!]];
+    };
+    const [least, most] = once(() => ends(maps()), "extent", ofRuns, reduction, normalize);
     return scores.signed ? [0, Math.max(-least, most)] : [least, most];
   };
 
@@ -245,23 +252,32 @@ export function viewsOf(scores: Scores): Views {
     const flip = scores.signed && settings.sign === "hurts";
     const panels: Panel[] = [];
     const rows: number[] = []; // how many panels each task has
-    const on: Uint8Array[] = [];
+    const on: (() => Uint8Array | null)[] = [];
     let columns = 2;
     for (const name of shown(scores, settings)) {
       const task = taskNamed.get(name)!;
-      const reach = reachOf(task, settings);
+      const reach = lazy(() => reachOf(task, settings)); // maps out of sight wait for the second frame
       const across = agreements(settings.agreement, task.runs);
       columns = Math.max(columns, across.length);
       rows.push(across.length);
       for (const [title, agreement] of across) {
         const needed = runsNeeded(agreement, task.runs);
-        const values = reach?.fractions ?? orderStatistic(task, agreement, flip ? -1 : 1);
-        const passes = reach && reaches(reach.runs, needed);
-        panels.push({ title: `${name} (${title})`, values, passes, task: name });
-        if (passes && needed === runsNeeded(settings.agreement, task.runs)) on.push(passes);
+        const passes = lazy(() => reach() && reaches(reach()!.runs, needed));
+        panels.push({
+          title: `${name} (${title})`,
+          get values() {
+            return reach()?.fractions ?? orderStatistic(task, agreement, flip ? -1 : 1);
+          },
+          get passes() {
+            return passes();
+          },
+          task: name,
+        });
+        if (needed === runsNeeded(settings.agreement, task.runs)) on.push(passes);
       }
     }
     const fractions = settings.threshold !== null;
+    const passing = lazy(() => either(on.map((passes) => passes())));
     return {
       panels,
       range: fractions ? FRACTIONS : once(() => rangeOf(extremes(), scores.signed, settings.cap), "ends", settings.cap),
@@ -269,7 +285,9 @@ export function viewsOf(scores: Scores): Views {
       label: fractions ? "fraction of runs" : "score",
       layersOn: settings.orientation ?? "y",
       columns,
-      passing: either(on),
+      get passing() {
+        return passing();
+      },
       legend: [],
       floor: null,
       // A task of few runs may have no column between: its Any stands under the others' Any.
@@ -298,19 +316,24 @@ export function viewsOf(scores: Scores): Views {
     });
     const names = [UNCLASSIFIED, ...groups.keys()];
     for (let n = 2; n <= groups.size; n++) names.push(`${n} categories`);
-    const sizes = new Array<number>(names.length).fill(0);
-    for (const one of classes) sizes[one]!++;
+    const counts = new Array<number>(names.length).fill(0);
+    for (let cell = 0; cell < heads; cell++) counts[classes[cell]!]!++;
     const alone = settings.isolated === null ? -1 : names.indexOf(settings.isolated);
     const keep = alone < 0 ? null : filled(new Uint8Array(heads), (i) => Number(classes[i] === alone));
     return {
       panels: [
         { title: ALL, values: classes, passes: keep, task: null },
-        ...members.map(([title, place, mask]) => ({
-          title,
-          values: filled(new Float32Array(heads), (i) => mask[i]! * place),
-          passes: keep?.map((one, i) => one & mask[i]!) ?? null,
-          task: null,
-        })),
+        ...members.map(([title, place, mask]) => {
+          const values = lazy(() => filled(new Float32Array(heads), (i) => mask[i]! * place));
+          return {
+            title,
+            get values() {
+              return values();
+            },
+            passes: keep?.map((one, i) => one & mask[i]!) ?? null,
+            task: null,
+          };
+        }),
       ],
       range: { low: 0, high: names.length - 1, step: 1, lowCapped: false, highCapped: false },
       colours: "categories",
@@ -318,7 +341,7 @@ export function viewsOf(scores: Scores): Views {
       layersOn: settings.orientation ?? "x",
       columns: settings.columns,
       passing: reaches(count, 1),
-      legend: names.map((name, i) => ({ name, count: sizes[i]! })),
+      legend: names.map((name, i) => ({ name, count: counts[i]! })),
       floor: null,
       slots: null,
     };

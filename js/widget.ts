@@ -13,11 +13,14 @@ import { status } from "./panels/status";
 import { nudge } from "./panels/threshold";
 import { createStore, type Panel, type Store } from "./store";
 
-const PANELS: [string, Panel][] = [
+/** What the first frame shows, from the top; what stands below it or comes when asked for is built when that was painted. */
+const FIRST: [string, Panel][] = [
   ["header", header],
   ["controls", controls],
   ["chips", chips],
   ["view", grid],
+];
+const LATER: [string, Panel][] = [
   ["status", status],
   ["card", card],
   ["help", help],
@@ -40,20 +43,27 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       store.show({ width: root.clientWidth, ratio: window.devicePixelRatio || 1, scheme });
     };
     measure();
-    for (const [name, panel] of PANELS) {
-      const box = make("div", name);
-      root.append(box);
-      const dispose = panel(box, store);
-      signal.addEventListener("abort", dispose);
-    }
+    const build = (panels: [string, Panel][]): void => {
+      for (const [name, panel] of panels) {
+        const box = make("div", name);
+        root.append(box);
+        signal.addEventListener("abort", panel(box, store));
+      }
+    };
+    build(FIRST);
     const observer = new ResizeObserver(measure);
     observer.observe(root);
     signal.addEventListener("abort", () => observer.disconnect());
     // base.css gives the root's colour a very short transition: its end tells of a new theme, whatever the host.
     for (const end of ["transitionend", "transitioncancel"]) root.addEventListener(end, measure, { signal });
     root.addEventListener("keydown", (event) => press(event, store), { signal });
-    requestAnimationFrame(() => {
-      root.dataset.ready = "1";
+    afterPaint(() => {
+      if (signal.aborted) return;
+      build(LATER);
+      store.show({ settled: true });
+      requestAnimationFrame(() => {
+        root.dataset.ready = "1";
+      });
     });
   } catch (error) {
     root.append(make("div", "error", `The widget could not start: ${error instanceof Error ? error.message : error}`));
@@ -63,6 +73,18 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     view.abort();
     root.remove();
   };
+}
+
+/** Call back when the next frame has been painted: a message posted in a frame's callback comes after its painting. */
+function afterPaint(act: () => void): void {
+  requestAnimationFrame(() => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      act();
+    };
+    port2.postMessage(null);
+  });
 }
 
 /** Keys that work anywhere in the widget. */

@@ -50,10 +50,12 @@ export interface TaskScores extends TaskHeader {
   /** The smallest and the largest run. */
   readonly least: ScoreMap;
   readonly most: ScoreMap;
-  /** One map for each kept rank, smallest first; of 16 bits rounded down. */
-  readonly order: readonly ScoreMap[];
+  /** The order statistic at that place of `ranks`; of 16 bits rounded down. */
+  order(place: number): ScoreMap;
   /** The same, of 16 bits rounded up: what a run must be compared with by how far it lies below. */
-  readonly above: readonly ScoreMap[];
+  above(place: number): ScoreMap;
+  /** Of 16 bits: how many steps of its head's range each order statistic lies above the minimum; null where all are exact. */
+  readonly steps: readonly Uint16Array[] | null;
 }
 
 export interface Scores extends Omit<Header, "tasks"> {
@@ -100,24 +102,27 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
     const maps = { mean: next(), median: next(), low: next(), high: next() };
     if (task.bits === 32) {
       const order = task.ranks.map(next);
-      return { ...task, ...maps, least: order[0]!, most: order[order.length - 1]!, order, above: order };
+      const at = (place: number): ScoreMap => order[place]!;
+      return { ...task, ...maps, least: at(0), most: at(order.length - 1), order: at, above: at, steps: null };
     }
     const [least, most] = [next(), next()];
     const mine = [rise, rise + (task.ranks.length - 2) * cells] as const;
     rise = mine[1];
-    const [low, high] = [lower.subarray(...mine), upper.subarray(...mine)];
-    const order = once(() => [least, ...climbed(low, high, least, most, 0), most]);
-    const above = once(() => [least, ...climbed(low, high, least, most, 1), most]);
+    const steps = lazy(() => climbed(lower.subarray(...mine), upper.subarray(...mine), cells));
+    const unpacked = ([0, 1] as const).map((more) =>
+      task.ranks.map((_, place) => lazy(() => values(steps()[place]!, least, most, more))),
+    );
+    const last = task.ranks.length - 1;
+    const exact = (place: number): ScoreMap | null => (place === 0 ? least : place === last ? most : null);
     return {
       ...task,
       ...maps,
       least,
       most,
-      get order() {
-        return order(); // most of the work, and a first paint of means needs none of it
-      },
-      get above() {
-        return above();
+      order: (place) => exact(place) ?? unpacked[0]![place]!(),
+      above: (place) => exact(place) ?? unpacked[1]![place]!(),
+      get steps() {
+        return steps(); // most of the work, and a first paint of means needs none of it
       },
     };
   });
@@ -125,7 +130,7 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
 }
 
 /** What `make` makes, made when it is first asked for. */
-function once<T>(make: () => T): () => T {
+export function lazy<T>(make: () => T): () => T {
   let made: { value: T } | undefined;
   return () => {
     made ??= { value: make() };
@@ -133,29 +138,34 @@ function once<T>(make: () => T): () => T {
   };
 }
 
-/**
- * The order statistics between minimum and maximum, from how many steps each lies above the one before it: `lower` and
- * `upper` are the two bytes of those. Worked out in double and rounded once, in this order, as in Python: the two agree
- * in every bit. With `more` 1 each is a step higher, which no run of that rank exceeds.
- */
-function climbed(lower: Uint8Array, upper: Uint8Array, least: ScoreMap, most: ScoreMap, more: 0 | 1): ScoreMap[] {
-  const cells = least.length;
-  const step = new Float64Array(cells);
-  for (let cell = 0; cell < cells; cell++) step[cell] = (most[cell]! - least[cell]!) / STEPS;
-  const steps = new Uint16Array(cells); // of the rank reached so far
+/** A number of steps above the minimum, for each order statistic: the buffer says how many each has more than the one before. */
+function climbed(lower: Uint8Array, upper: Uint8Array, cells: number): Uint16Array[] {
+  const maps = [new Uint16Array(cells)];
   // One map at a time: a function called often is compiled sooner than one long loop (measured).
-  const climb = (map: ScoreMap, low: Uint8Array, high: Uint8Array): void => {
-    for (let cell = 0; cell < cells; cell++) {
-      const above = (steps[cell]! + low[cell]! + (high[cell]! << 8)) & STEPS;
-      steps[cell] = above;
-      map[cell] = above + more >= STEPS ? most[cell]! : least[cell]! + (above + more) * step[cell]!;
-    }
+  const climb = (from: Uint16Array, to: Uint16Array, low: Uint8Array, high: Uint8Array): void => {
+    for (let cell = 0; cell < cells; cell++) to[cell] = from[cell]! + low[cell]! + (high[cell]! << 8);
   };
-  const maps: ScoreMap[] = [];
   for (let start = 0; start < lower.length; start += cells) {
-    const map = new Float32Array(cells);
-    climb(map, lower.subarray(start, start + cells), upper.subarray(start, start + cells));
+    const map = new Uint16Array(cells);
+    climb(maps[maps.length - 1]!, map, lower.subarray(start, start + cells), upper.subarray(start, start + cells));
     maps.push(map);
   }
-  return maps;
+  return [...maps, new Uint16Array(cells).fill(STEPS)];
+}
+
+/**
+ * What lies so many steps above the minimum. Worked out in double and rounded once, in this order, as in Python: the two
+ * agree in every bit. With `more` 1 it is a step higher, which no run of that rank exceeds.
+ */
+function values(steps: Uint16Array, least: ScoreMap, most: ScoreMap, more: 0 | 1): ScoreMap {
+  const map = new Float32Array(steps.length);
+  for (let cell = 0; cell < map.length; cell++) {
+    map[cell] = valueAt(steps[cell]! + more, least[cell]!, most[cell]!);
+  }
+  return map;
+}
+
+/** The same for one head, before it is rounded to float32. */
+export function valueAt(steps: number, least: number, most: number): number {
+  return steps >= STEPS ? most : least + steps * ((most - least) / STEPS);
 }

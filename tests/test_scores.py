@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -225,3 +226,47 @@ def test_what_a_probe_rests_on_is_said_in_words() -> None:
 def test_a_name_that_no_file_can_hold_is_refused() -> None:
     with pytest.raises(ValueError, match="half a letter"):
         hw.HeadScores.from_arrays({"a\ud800": [[1.0]]}, method="mine")
+
+
+def aspects() -> hw.HeadScores:
+    rng = np.random.default_rng(0)
+    shapes = {"a": (4, 2, 3), "b": (1, 2, 3)}
+    return hw.HeadScores.from_arrays(
+        {n: rng.random(s) for n, s in shapes.items()},
+        method="gating",
+        categories={"a": "one"},
+        meta={"seed": 1},
+        aspects={"interference": {n: rng.random(s) for n, s in shapes.items()}, "irrelevance": {n: rng.random(s) for n, s in shapes.items()}},
+    )
+
+
+def test_aspects_are_scores_of_the_same_runs() -> None:
+    scores = aspects()
+    other = scores.aspects["interference"]
+    assert list(scores.aspects) == ["interference", "irrelevance"]
+    assert (other.method, other.tasks, other.runs("a"), other.meta, dict(other.categories)) == (
+        "gating (interference)", scores.tasks, scores.runs("a"), scores.meta, {"a": "one"},
+    )  # fmt: skip
+    assert not np.array_equal(other.values("a"), scores.values("a"))
+    assert scores.aspects["irrelevance"].top("b", 1) and not other.aspects
+
+
+def test_aspects_are_saved_selected_merged_and_pickled(tmp_path: Path) -> None:
+    scores = aspects()
+    opened = hw.open(scores.save(tmp_path / "s.safetensors"))
+    for same in (opened, pickle.loads(pickle.dumps(scores))):
+        for name, of in scores.aspects.items():
+            assert np.array_equal(same.aspects[name].values("a"), of.values("a")) and np.array_equal(same.aspects[name].values("b"), of.values("b"))
+    one = scores.select("b")
+    assert one.aspects["interference"].tasks == ("b",)
+    both = scores.select("a") + one
+    assert np.array_equal(both.aspects["irrelevance"].values("b"), scores.aspects["irrelevance"].values("b"))
+    opened.aspects["interference"].save(tmp_path / "i.safetensors")
+    assert hw.open(tmp_path / "i.safetensors").method == "gating (interference)"
+
+
+def test_aspects_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="aspect 'x' must have the tasks, runs, layers and heads"):
+        hw.HeadScores.from_arrays({"a": np.zeros((2, 2, 2))}, method="m", aspects={"x": {"a": np.zeros((1, 2, 2))}})
+    with pytest.raises(ValueError, match="aspect 'x' must have"):
+        hw.HeadScores.from_arrays({"a": np.zeros((2, 2, 2))}, method="m", aspects={"x": {"b": np.zeros((2, 2, 2))}})

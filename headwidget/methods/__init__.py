@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +24,17 @@ class Chunk:
     """Scores as they land: some runs of a task, at some layers."""
 
     runs: tuple[int, ...]
-    """Which of the task's examples."""
+    """Which of the task's runs: its examples, where the method does not say otherwise."""
     layers: slice
     """Which rows."""
     values: npt.NDArray[np.float32]
     """(run, layer, head)."""
     correct: npt.NDArray[np.bool_] | None = None
     """(2, run): did the untouched model answer right; does the answer beat its foil?"""
+    aspects: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    """What else the method found of the same runs and layers, by name, (run, layer, head)."""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """How far a method that trains is: stage, update, loss, …"""
 
 
 def land(runs: tuple[int, ...], layers: slice, values: Tensor, right: Tensor) -> Chunk:
@@ -49,10 +53,12 @@ class Together:
     seed: int = 0
     sources: Sequence[Task] = ()
     """The tasks as text."""
-    note: Callable[[str, float], None] = lambda what, prompts: None
-    """``note(what, prompts)`` says what is being done, and how many more prompts are read."""
+    note: Callable[[str, float], None] = lambda what, steps: None
+    """``note(what, steps)`` says what is being done, and how many more steps of the method are done."""
     runs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Which of a task's examples are its runs, where not all are: the others were used to fit something."""
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The runs' labels, where a task's runs are not its examples."""
     right: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     """(2, example) for each task: did the model answer right; does the answer beat its foil?"""
     meta: dict[str, Any] = field(default_factory=dict)
@@ -83,6 +89,8 @@ class Method:
     """For a method that needs all tasks at once, in place of ``run``: ``together(model, tasks, batch_size, options, its)`` yields each task's chunks."""
     check_tasks: Callable[[Model, Sequence[EncodedTask], Any], None] = lambda model, tasks, options: None
     """Says, before any forward, why these tasks cannot be scored in this way with these options."""
+    steps: Callable[[Sequence[EncodedTask], Any], tuple[float, str]] = lambda tasks, options: (sum(len(task.examples) for task in tasks), "prompts")
+    """How much there is to do, and what it is counted in: the progress bar's."""
 
 
 _WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient", "attribution", "probe")}

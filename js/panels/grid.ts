@@ -7,6 +7,9 @@ import { all, make } from "./dom";
 import { heatmap } from "./heatmap";
 import { legend } from "./legend";
 
+/** For so many milliseconds after the view began its first frame takes on maps; the others come with the second. */
+const FIRST_FRAME = 28;
+
 export const grid: Panel = (el, store) => {
   const maps = make("div", "maps");
   const [bar, classes] = [make("div", "bar"), make("div", "legend")];
@@ -15,17 +18,16 @@ export const grid: Panel = (el, store) => {
   el.append(maps, bar, classes, note);
   el.after(warnings);
   // Maps that are not needed for now stay at hand: a column of them comes and goes with the ends of the agreement slider.
-  const made: { readonly figure: HTMLElement; readonly dispose: () => void }[] = [];
+  const made: { readonly figure: HTMLElement; dispose: (() => void) | null }[] = [];
 
   const build = (): void => {
     const count = store.picture()?.panels.length ?? 0;
-    while (made.length < count) {
-      const figure = make("figure", "map");
-      made.push({ figure, dispose: heatmap(made.length)(figure, store) });
-    }
-    made.forEach(({ figure }, i) => {
-      if (i >= count) figure.remove();
-      else if (figure.parentNode !== maps) maps.append(figure);
+    while (made.length < count) made.push({ figure: make("figure", "map"), dispose: null });
+    made.forEach((map, i) => {
+      const now = store.state.settled || i === 0 || performance.now() - store.began < FIRST_FRAME;
+      if (i < count && now) map.dispose ??= heatmap(i)(map.figure, store);
+      if (i >= count) map.figure.remove();
+      else if (map.figure.parentNode !== maps) maps.append(map.figure);
     });
   };
   const arrange = (): void => {
@@ -61,7 +63,7 @@ export const grid: Panel = (el, store) => {
   build();
   arrange();
   const stop = store.subscribe((changed) => {
-    if (PICTURE.some((name) => changed.has(name))) build();
+    if (changed.has("settled") || PICTURE.some((name) => changed.has(name))) build();
     if (["width", "ratio", ...PICTURE].some((name) => name !== "threshold" && changed.has(name as never))) arrange();
   });
   return all(
@@ -70,7 +72,7 @@ export const grid: Panel = (el, store) => {
     colourbar(bar, store),
     legend(classes, store),
     () => {
-      for (const { dispose } of made) dispose();
+      for (const { dispose } of made) dispose?.();
     },
   );
 };

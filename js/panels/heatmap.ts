@@ -56,7 +56,8 @@ export function heatmap(number: number): Panel {
       const [picture, { scores }] = [store.picture(), store.state];
       if (!scores || !picture) return false;
       const layout = layoutOf(store.state, picture);
-      const now = [scores, picture.layersOn, picture.colours === "categories", ...Object.values(layout)];
+      const { settled } = store.state;
+      const now = [scores, settled, picture.layersOn, picture.colours === "categories", ...Object.values(layout)];
       if (now.every((one, i) => one === laidOut[i])) return false;
       laidOut = now;
       const { cellWidth, cellHeight, ratio } = layout;
@@ -67,6 +68,7 @@ export function heatmap(number: number): Panel {
       const [layerName, headName] = scores.axes;
       const names = picture.layersOn === "y" ? [layerName, headName] : [headName, layerName];
       [down.textContent, across.textContent] = names as [string, string];
+      if (!settled) return true; // two hundred small texts would hold the first frame up by a third of its time
       for (const [box, side] of [
         [rows, "top"],
         [columns, "left"],
@@ -108,7 +110,9 @@ export function heatmap(number: number): Panel {
     name();
     const stop = store.subscribe((changed) => {
       const has = (name: Change): boolean => changed.has(name);
-      const sized = ["width", "ratio", ...PICTURE].some((name) => name !== "threshold" && has(name as Change));
+      const sized = ["settled", "width", "ratio", ...PICTURE].some(
+        (name) => name !== "threshold" && has(name as Change),
+      );
       const resized = sized && resize();
       if (has("scheme") || PICTURE.some(has)) draw();
       if (resized || has("point") || has("selected") || has("box")) mark();

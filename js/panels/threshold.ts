@@ -70,7 +70,8 @@ export const threshold: Panel = (el, store) => {
     if (focused(value) !== value || value.dataset.shown === value.value) value.value = text;
     value.dataset.shown = value.value;
     track.setAttribute("aria-valuetext", text || "off");
-    setText(count, passText(state, picture.passing));
+    // Every task must be looked at for the number; the first frame does without.
+    setText(count, state.settled ? passText(state, picture.passing) : "");
     count.title =
       state.view === "agreement"
         ? "Heads that reach the threshold in as many runs as the agreement asks for, in one task shown or more"
@@ -79,7 +80,7 @@ export const threshold: Panel = (el, store) => {
   };
   draw();
   return store.subscribe((changed) => {
-    if (PICTURE.some((name) => changed.has(name))) draw();
+    if (changed.has("settled") || PICTURE.some((name) => changed.has(name))) draw();
   });
 };
 

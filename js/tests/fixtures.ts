@@ -24,8 +24,9 @@ export function task(name: string, runs: readonly (readonly number[])[], categor
     high: mean,
     least: order[0]!,
     most: order[order.length - 1]!,
-    order,
-    above: order,
+    order: (place) => order[place]!,
+    above: (place) => order[place]!,
+    steps: null,
   };
 }
 
