@@ -78,7 +78,7 @@ def prepare(model: Model | Any, tasks: Task | str | Iterable[Task], method: str,
     if type(seed) is not int:
         raise ValueError(f"seed is a whole number; got {seed!r}.")
     sources = listed(tasks, seed)
-    encoded = [encode(task, model) for task in sources]
+    encoded = [encode(task, model) for task in sources] if chosen.encode is None else chosen.encode(sources, model, checked, seed)
     chosen.check_tasks(model, encoded, checked)
     return Scoring(model, chosen, checked, encoded, batch_size, seed, its=Together(seed, sources))
 

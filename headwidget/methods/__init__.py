@@ -89,6 +89,8 @@ class Method:
     """For a method that needs all tasks at once, in place of ``run``: ``together(model, tasks, batch_size, options, its)`` yields each task's chunks."""
     check_tasks: Callable[[Model, Sequence[EncodedTask], Any], None] = lambda model, tasks, options: None
     """Says, before any forward, why these tasks cannot be scored in this way with these options."""
+    encode: Callable[[Sequence[Task], Model, Any, int], list[EncodedTask]] | None = None
+    """For a method whose input is not prompts with answers: ``encode(tasks, model, options, seed)`` gives what it scores, in place of tokenised prompts."""
     steps: Callable[[Sequence[EncodedTask], Any], tuple[float, str]] = lambda tasks, options: (sum(len(task.examples) for task in tasks), "prompts")
     """How much there is to do, and what it is counted in: the progress bar's."""
 
