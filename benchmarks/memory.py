@@ -56,6 +56,11 @@ def prepared(call: str) -> Callable[[], object]:
                 replay.step()
                 replay.without(range(model.n_heads))
 
+    if call.startswith("gating"):
+        from benchmarks.gating import PROMPTS, ours, peer_of
+
+        peer, start = peer_of(model, work.examples[:PROMPTS])
+        return peer if call == "gating peer" else ours(model, work.examples[:PROMPTS], start).update
     if call == "lens":
         from transformer_lens.model_bridge import TransformerBridge
 

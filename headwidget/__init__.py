@@ -28,6 +28,7 @@ _WHERE = {
     "score": "headwidget.engine",
     "knockout": "headwidget.intervene",
     "amplify": "headwidget.intervene",
+    "keep_only": "headwidget.circuit",
 }
 """Where each public name lives. A module is imported when its name is first used, so ``import headwidget`` is fast and needs no torch."""
 
@@ -35,6 +36,7 @@ __all__ = [*_WHERE, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from headwidget import tasks as tasks
+    from headwidget.circuit import keep_only as keep_only
     from headwidget.comparison import compare as compare
     from headwidget.comparison import difference as difference
     from headwidget.engine import score as score

@@ -139,10 +139,15 @@ def forward(model: Model, batch: Batch) -> Tensor:
 
 def log_probability(logits: Tensor, batch: Batch) -> Tensor:
     """log p(answer | prompt), summed over its tokens, (batch,), at least float32 whatever the model's dtype."""
+    return token_log_probability(logits, batch).sum(-1)
+
+
+def token_log_probability(logits: Tensor, batch: Batch) -> Tensor:
+    """log p of every answer token, (batch, k), 0 where padding is."""
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     answer = batch.answer.to(logits.device)
     tokens = logits.gather(-1, answer[..., None]).squeeze(-1) - logits.logsumexp(-1)  # (batch, k)
-    return (tokens * batch.counts.to(logits.device)).sum(-1)
+    return tokens * batch.counts.to(logits.device)
 
 
 def correct(logits: Tensor, batch: Batch) -> Tensor:

@@ -64,10 +64,15 @@ def run(model: Model, examples: Sequence[Encoded], gates: npt.NDArray[np.float32
             yield Landed(slice(start, start + len(part)), group.batch.runs, answers(model, group, part).cpu().numpy())
 
 
+def can_share(model: Model) -> bool:
+    """Can prompts go on from one prefix? An encoder looks at all tokens at once, and a hybrid model has a cache of its own."""
+    return not model.encoder and len(model.blocks) == len(model.layers)
+
+
 def groups(model: Model, examples: Sequence[Encoded], batch_size: int | None = None) -> list[Group]:
     """The examples in groups that share a prefix; those that share none by their length."""
     found, alone = [], list(range(len(examples)))
-    if not model.encoder and len(model.blocks) == len(model.layers):  # a hybrid model has a cache of its own
+    if can_share(model):
         alone = []
         for runs in plan(examples, model, batch_size, order=lambda e: e.ids, together=belong_together):
             some = [examples[i] for i in runs]
@@ -86,23 +91,31 @@ def groups(model: Model, examples: Sequence[Encoded], batch_size: int | None = N
 def answers(model: Model, group: Group, gates: Tensor) -> Tensor:
     """The group's answers under each setting of ``gates`` (setting, layer, head), (setting, run, 3)."""
     prompts = len(group.batch.runs)
-    batch = _tiled(group.batch, len(gates))  # setting by setting, (setting * run, …)
+    batch = tiled(group.batch, len(gates))  # setting by setting, (setting * run, …)
     with hooks.scoring(model):
-        past = _prefix(model, group, gates) if group.prefix else None
-        with hooks.gate(model, gates.repeat_interleave(prompts, 0)):
-            logits = forward(model, batch) if past is None else _go_on(model, batch, past, group.prefix)
+        logits = predictions(model, batch, group.prefix, gates)
         found = torch.stack([log_probability(logits, batch), *correct(logits, batch)], -1)
     return found.reshape(len(gates), prompts, 3)
 
 
-def _prefix(model: Model, group: Group, gates: Tensor) -> Any:
-    """The keys and values of the group's prefix under each setting."""
+def predictions(model: Model, batch: Batch, prefix: int, gates: Tensor) -> Tensor:
+    """Logits where the answers are predicted, (setting * run, k, vocabulary); the batch holds its runs setting by setting, as ``gates`` does.
+
+    Of every prompt the first ``prefix`` tokens are the same: they run once a setting. All of it can be walked back for gradients.
+    """
+    prompts = len(batch.ids) // len(gates)
+    past = _prefix(model, batch.ids[::prompts, :prefix], gates, prompts) if prefix else None
+    with hooks.gate(model, gates.repeat_interleave(prompts, 0)):
+        return forward(model, batch) if past is None else _go_on(model, batch, past, prefix)
+
+
+def _prefix(model: Model, ids: Tensor, gates: Tensor, prompts: int) -> Any:
+    """The keys and values of the prefix under each setting, to go on from with so many prompts each."""
     past = _branching()()
-    ids = group.batch.ids[:1, : group.prefix].expand(len(gates), -1)
     first = torch.zeros(len(gates), 1, dtype=torch.long, device=ids.device)  # the prefix predicts nothing: unembed one position
     with hooks.gate(model, gates), hooks.unembed_at(model, first):
         model.module(input_ids=ids, past_key_values=past, use_cache=True)
-    past.prompts = len(group.batch.runs)
+    past.prompts = prompts
     return past
 
 
@@ -133,7 +146,7 @@ def _branching() -> Any:
     return Branching
 
 
-def _tiled(batch: Batch, times: int) -> Batch:
+def tiled(batch: Batch, times: int) -> Batch:
     """The batch so many times over, one after the other."""
     parts = {f.name: getattr(batch, f.name) for f in dataclasses.fields(batch)}
     tiled: dict[str, Any] = {name: part.repeat(times, 1) if isinstance(part, Tensor) else part for name, part in parts.items()}

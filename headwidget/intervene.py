@@ -326,12 +326,13 @@ def _named(scores: Any, model: Model) -> dict[str, HeadScores]:
             raise ValueError(f"each scores' name must be text; got {name!r}.")
         if name in named:
             raise ValueError(f"two scores are named {name!r}; give each a name of its own: {{'name': scores, …}}.")
-        _same_model(name, one, model)
+        same_model(name, one, model)
         named[name] = one
     return named
 
 
-def _same_model(name: str, scores: HeadScores, model: Model) -> None:
+def same_model(name: str, scores: HeadScores, model: Model) -> None:
+    """Refuse scores of another model."""
     if scores.shape != model.shape or scores.layers != tuple(layer.index for layer in model.layers):
         (layers, heads), (rows, columns) = scores.shape, model.shape
         raise ValueError(f"the scores {name!r} are of {layers} layers x {heads} heads, {model.name} has {rows} x {columns}: they are of another model.")

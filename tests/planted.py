@@ -85,3 +85,21 @@ def letters(count: int, *, shuffled: bool = False, seed: int = 0, held_out: int 
             examples.append(("".join(text), rng.choice(NOISE)))
         found.append(hw.Task(name, examples, held_out=range(held_out)))
     return found
+
+
+HELPS, HARMS = (LAYER, HEAD), (2, 0)
+
+
+def helped_and_harmed() -> tuple[hw.Model, hw.Task]:
+    """The model of :func:`planted` with a second head that matters: (2, 0) writes as loudly as (1, 2), but another letter's direction."""
+    model, task, _ = planted()
+    dim, letters = model.head_dim, 26
+    own = slice(HARMS[1] * dim, (HARMS[1] + 1) * dim)
+    with torch.no_grad():
+        directions = 2 * model.module.get_output_embeddings().weight[:, dim:]  # as planted() chose them
+        said = directions[directions.norm(dim=1) > 0.5]  # (letter, dim), by token
+        assert len(said) == letters
+        attention = model.module.model.layers[HARMS[0]].self_attn
+        attention.v_proj.weight[own, :dim] = torch.eye(dim)
+        attention.o_proj.weight[dim:, own] = 8 * said.roll(6, 0).T @ said
+    return model, task

@@ -1,0 +1,82 @@
+"""Gating beside nam-causal-head-gating: the same model, start, prompts, masks and updates; updates a second, loss curve, and peak memory.
+
+The peer would run in bfloat16 on a CPU, which is several times slower there; it runs in float32 here, as we do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+
+import headwidget as hw
+from benchmarks.memory import measured
+from benchmarks.timing import Row, seconds
+from benchmarks.workload import workloads
+from headwidget.methods.fitting import Fits, Prompts
+from headwidget.tasks.encode import EncodedTask
+
+PROMPTS, FITS, UPDATES, ROUNDS = 8, 4, 2, 4
+PRESSURE, CLAMP = 0.1, 4.0
+
+
+def rows() -> list[Row]:
+    model = hw.load()
+    found = []
+    names = ("prompts share nothing", "few-shot prompts with a 40-token prefix")
+    for what, work, least in zip(names, workloads(model), (1.2, 2.0)):
+        ratios, apart = against_peer(model, work)
+        found.append(Row(f"nam-causal-head-gating's time / ours, {PROMPTS} prompts x {FITS} fits, {what}", ratios, at_least=least))
+        found.append(Row("the two loss curves apart, at most", [apart], at_most=1e-3))
+    ours, theirs = (measured(call) for call in ("gating", "gating peer"))
+    found.append(Row(f"gating: its peak memory above the loaded model ({ours:.0f} MB) / the peer's ({theirs:.0f} MB)", [ours / theirs]))
+    return found
+
+
+def against_peer(model: hw.Model, work: EncodedTask) -> tuple[list[float], float]:
+    """Both in turn, a few updates at a time; how many times as long the peer takes, and how far the losses are apart."""
+    examples = work.examples[:PROMPTS]
+    peer, start = peer_of(model, examples)
+    fits = ours(model, examples, start)
+    steps: list[float] = []
+    ratios = []
+    for turn in range(ROUNDS):
+        theirs = seconds(lambda: steps.extend(peer() for _ in range(UPDATES)))
+        taken = seconds(lambda: [fits.update() for _ in range(UPDATES)])
+        if turn:  # the first round sets things up
+            ratios.append(theirs / taken)
+    return ratios, float(np.abs(np.array(steps) - np.array(fits.curve()["loss"])).max())
+
+
+def ours(model: hw.Model, examples: Any, start: torch.Tensor) -> Fits:
+    seeds = [np.random.default_rng(i) for i in range(FITS)]
+    fits = Fits(model, [Prompts(model, examples, PROMPTS, seeds, False)], start, CLAMP)
+    fits.begin(1.0, PRESSURE, None)
+    return fits
+
+
+def peer_of(model: hw.Model, examples: Any) -> tuple[Callable[[], float], torch.Tensor]:
+    """A function that does one update and gives its NLL, and where it starts, (fit, layer, head)."""
+    from causal_head_gating import CHGTrainer, MaskedSequenceDataset
+
+    ids = torch.tensor([[*e.ids, *e.answer] for e in examples])
+    masks = torch.zeros_like(ids, dtype=torch.bool)
+    masks[:, -1] = True
+    model.module.requires_grad_(False)
+    data = MaskedSequenceDataset(pad_token_id=-1, input_ids=ids, loss_masks=masks)
+    trainer = CHGTrainer(model.module, data, num_masks=FITS, batch_size=PROMPTS, l1_weight=PRESSURE, l1_clamp=CLAMP)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        start = torch.rand(FITS, *model.shape).logit(1e-6).clamp(-CLAMP, CLAMP)
+        trainer.mask_logits_pos.copy_(start)
+    going = trainer.fit_stage("positive", 10_000, show_progress=False)
+
+    def update() -> float:
+        with mock.patch("torch.amp.autocast", lambda *_: contextlib.nullcontext()):
+            return float(next(going)[1]["nll"])
+
+    return update, start

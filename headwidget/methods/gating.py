@@ -1,0 +1,170 @@
+"""gating: gates over all heads, fitted under pressure to keep heads and under pressure to drop them (Nam et al. 2025).
+
+``G = sigmoid(theta)``; the loss is the answers' mean NLL less ``strength * mean(clip(theta))``, so a positive strength keeps heads and a negative
+one drops them. A first stage without pressure starts from random gates; the other two start from where it ends. A head that stays on
+under pressure to drop facilitates the task, one that stays off under pressure to keep interferes, and one that goes with either is irrelevant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from headwidget import gated
+from headwidget.methods import Chunk, Method, Together, alone, at_least, between
+from headwidget.methods.fitting import Fits, Prompts
+from headwidget.models import Model
+from headwidget.tasks import Task
+from headwidget.tasks.encode import EncodedTask, encode
+
+Preset = Literal["published", "quick"]
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "published": {"updates": 500, "strength": 0.1, "lr": 1.0, "fits": 10, "settle": None},
+    "quick": {"updates": 24, "strength": 0.1, "lr": 1.0, "fits": 4, "settle": None},
+}
+BATCH: Mapping[str, int] = {"published": 32, "quick": 8}
+"""Prompts an update."""
+STAGES = ("free", "keep", "drop")
+EVERY = 10
+"""Updates between two chunks: how often the host waits for the device."""
+FEW = 4
+"""Prompts; gates fitted on fewer say what those need, not what the task needs."""
+
+
+@dataclass(frozen=True)
+class Gating:
+    """Options of ``method="gating"``. ``batch_size`` of :func:`headwidget.score` is how many prompts an update sees (published 32, quick 8)."""
+
+    preset: Preset = "published"
+    """``"quick"`` for a workshop: fewer updates, fits and prompts (docs/gating.md says what that gives up)."""
+    updates: int | None = None
+    """Updates a stage (published 500)."""
+    strength: float | None = None
+    """lambda: how hard the second stage pushes to keep heads and the third to drop them (published 0.1)."""
+    clamp: float = 4.0
+    """Beyond this logit a gate is no longer pushed."""
+    lr: float | None = None
+    """Adam's learning rate (published 1)."""
+    fits: int | None = None
+    """Fits side by side, each from a random start of its own: the runs."""
+    bootstrap: bool = False
+    """Let every fit see a resample of the prompts of its own."""
+    settle: float | None = None
+    """End a stage when the gates moved by less than this, on average, in the last ten updates; None: never (published)."""
+    contrast: Task | None = None
+    """Subtract this task's loss: what the task needs and the other does not."""
+
+    def __post_init__(self) -> None:
+        if self.preset not in get_args(Preset):
+            raise ValueError(f"preset must be 'published' or 'quick'; got {self.preset!r}.")
+        for name, value in PRESETS[self.preset].items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+        at_least("updates", self.updates, 1)
+        at_least("fits", self.fits, 1)
+        between("strength", self.strength, 0, float("inf"))
+        between("clamp", self.clamp, 0, float("inf"))
+        between("lr", self.lr, 0, float("inf"))
+        if self.settle is not None:
+            between("settle", self.settle, 0, 1)
+        if not isinstance(self.bootstrap, bool):
+            raise ValueError(f"bootstrap must be True or False; got {self.bootstrap!r}.")
+        if self.contrast is not None and not isinstance(self.contrast, Task):
+            raise ValueError(f"contrast is a hw.Task whose needs are subtracted, or None; got a {type(self.contrast).__name__}.")
+
+    def pressure(self, stage: str) -> float:
+        """lambda of a stage: positive keeps heads, negative drops them."""
+        assert self.strength is not None
+        return {"free": 0.0, "keep": self.strength, "drop": -self.strength}[stage]
+
+
+def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None, options: Gating, its: Together) -> Iterator[tuple[EncodedTask, Chunk]]:
+    """Chunks of all fits of a task while they are fitted, then of the next task. Ctrl-C keeps the gates as they are."""
+    assert options.fits is not None
+    for task in tasks:
+        its.labels[task.name] = tuple(f"fit {i}" for i in range(options.fits))
+        its.right[task.name] = answered(model, task, batch_size)
+        its.tasks[task.name] = {"gating": {}, **_doubt(task, its.right[task.name])}
+        for chunk in fit(model, task, batch_size or BATCH[options.preset], options, its):
+            yield task, chunk
+
+
+def fit(model: Model, task: EncodedTask, prompts: int, options: Gating, its: Together) -> Iterator[Chunk]:
+    """Three stages of all fits of one task."""
+    assert options.fits is not None and options.updates is not None and options.lr is not None
+    seeds = [np.random.default_rng([its.seed, i]) for i in range(options.fits)]
+    seen = [Prompts(model, task.examples, prompts, seeds, options.bootstrap)]
+    if options.contrast is not None:
+        seen.append(Prompts(model, encode(options.contrast, model).examples, prompts, seeds, options.bootstrap))
+    fits = Fits.random(model, seen, seeds, clamp=options.clamp)
+    gates: dict[str, npt.NDArray[np.float32]] = {}
+    start = None  # of the stages under pressure: where the free one ended
+    for stage in STAGES:
+        fits.begin(options.lr, options.pressure(stage), start)
+        done, stopped, settled = 0, None, False
+        while done < options.updates and not settled:
+            before = gates.get(stage)
+            try:
+                for _ in range(min(EVERY, options.updates - done)):
+                    fits.update()
+                    done += 1
+                    its.note(f"{task.name}, {stage}", 1)
+            except KeyboardInterrupt as stop:
+                stopped = stop
+            gates[stage] = fits.gates()
+            its.tasks[task.name]["gating"][stage] = curve = fits.curve()
+            yield _chunk(gates, {"stage": stage, "update": done, "updates": options.updates, **{name: many[-1:] for name, many in curve.items()}})
+            if stopped is not None:
+                raise stopped
+            settled = options.settle is not None and before is not None and float(np.abs(gates[stage] - before).mean()) < options.settle
+        its.note(f"{task.name}, {stage}", options.updates - done)
+        if not curve["loss"]:
+            raise FloatingPointError(
+                f"task {task.name!r}: the loss of every update is not a number ({model.dtype} overflows); load the model with dtype=torch.float32."
+            )
+        start = fits.theta if start is None else start
+
+
+def _chunk(gates: Mapping[str, npt.NDArray[np.float32]], state: Mapping[str, Any]) -> Chunk:
+    """The three scores from the gates there are: a stage that has not begun stands where the one before it ended."""
+    keep = gates.get("keep", gates["free"])  # G+, (fit, layer, head)
+    drop = gates.get("drop", gates["free"])  # G-
+    aspects = {"interference": 1 - keep, "irrelevance": keep * (1 - drop)}
+    return Chunk(tuple(range(len(drop))), slice(None), drop, aspects=aspects, state=state)
+
+
+def answered(model: Model, task: EncodedTask, batch_size: int | None) -> npt.NDArray[np.bool_]:
+    """(2, example): does the untouched model answer right; does the answer beat its foil?"""
+    right = np.zeros((2, len(task.examples)), bool)
+    for landed in gated.run(model, task.examples, np.ones((1, *model.shape), np.float32), batch_size):
+        right[:, list(landed.runs)] = landed.values[0, :, 1:].T > 0.5
+    return right
+
+
+def _doubt(task: EncodedTask, right: npt.NDArray[np.bool_]) -> dict[str, str]:
+    """A sentence where the fitted gates should not be believed."""
+    said = []
+    if len(task.examples) == 1:
+        said.append("Fitted on one prompt: the gates say what that prompt needs, not what the task needs.")
+    elif len(task.examples) < FEW:
+        said.append(f"Fitted on {len(task.examples)} prompts: the gates say what those need, not what the task needs.")
+    if not right[0].any():
+        said.append("The model answers none of the prompts right, so the gates say which heads make a right answer less unlikely.")
+    return {"warning": " ".join(said)} if said else {}
+
+
+def _steps(tasks: Sequence[EncodedTask], options: Gating) -> tuple[float, str]:
+    assert options.updates is not None
+    return len(tasks) * len(STAGES) * options.updates, "updates"
+
+
+def _check_tasks(model: Model, tasks: Sequence[EncodedTask], options: Gating) -> None:
+    if options.contrast is not None:
+        encode(options.contrast, model)  # whatever is wrong with it is said here
+
+
+METHOD = Method("gating", alone, Gating, signed=False, together=together, check_tasks=_check_tasks, steps=_steps)
