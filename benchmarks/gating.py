@@ -46,7 +46,7 @@ def against_peer(model: hw.Model, work: EncodedTask) -> tuple[list[float], float
     ratios = []
     for turn in range(ROUNDS):
         theirs = seconds(lambda: steps.extend(peer() for _ in range(UPDATES)))
-        taken = seconds(lambda: [fits.update() for _ in range(UPDATES)])
+        taken = seconds(lambda: [fits.update(1.0) for _ in range(UPDATES)])
         if turn:  # the first round sets things up
             ratios.append(theirs / taken)
     return ratios, float(np.abs(np.array(steps) - np.array(fits.curve()["loss"])).max())
@@ -55,7 +55,7 @@ def against_peer(model: hw.Model, work: EncodedTask) -> tuple[list[float], float
 def ours(model: hw.Model, examples: Any, start: torch.Tensor) -> Fits:
     seeds = [np.random.default_rng(i) for i in range(FITS)]
     fits = Fits(model, [Prompts(model, examples, PROMPTS, seeds, False)], start, CLAMP)
-    fits.begin(1.0, PRESSURE, None)
+    fits.begin(PRESSURE)
     return fits
 
 

@@ -234,13 +234,17 @@ class _Work:
     """All that is to be measured; sets of heads that are alike are measured once."""
 
     def __init__(self, model: Model, factor: float, sets: list[_Set], tasks: list[_Measured], others: str) -> None:
-        self.model, self.factor, self.sets, self.tasks = model, factor, sets, tasks
+        self.model, self.factor, self.sets, self.tasks, self.others = model, factor, sets, tasks, others
         for task in tasks:
             own = [s for s in sets if s.heads_of == task.name]
-            more = [s for s in sets if s.heads_of != task.name and (others == "all" or (others == "top" and s.kind == "top"))]
+            more = [s for s in sets if s.heads_of != task.name and self._asked(s, task)]
             asked = [frozenset[Head](), *(self._changed(s) for s in (*own, *more))]
             task.settings = {heads: i for i, heads in enumerate(dict.fromkeys(asked))}
             task.values = np.full((len(task.settings), len(task.encoded.examples), 3), np.nan, np.float32)
+
+    def _asked(self, one: _Set, task: _Measured) -> bool:
+        """Is the set measured on the task?"""
+        return one.heads_of == task.name or self.others == "all" or (self.others == "top" and one.kind == "top")
 
     @property
     def total(self) -> int:
@@ -265,7 +269,7 @@ class _Work:
         for one in self.sets:
             for task in self.tasks:
                 was, now = before[task.name], task.means(self._changed(one))
-                if was is None or now is None:
+                if was is None or now is None or not self._asked(one, task):  # a control may happen to be a set that was measured here for others
                     continue
                 row: dict[str, Any] = {"method": one.method, "heads_of": one.heads_of, "task": task.name, "k": one.k, "kind": one.kind, "draw": one.draw}
                 row |= now | {f"{name}_change": now[name] - was[name] for name in MEASURES}

@@ -57,9 +57,9 @@ def test_positive_pressure_keeps_heads_and_negative_drops_them() -> None:
     ends = {}
     for pressure in (0.1, -0.1):
         fits = Fits.random(model, [Prompts(model, encode(task, model).examples, 6, seeds(2), False)], seeds(2), 4.0)
-        fits.begin(1.0, pressure, None)
+        fits.begin(pressure)
         for _ in range(60):
-            fits.update()
+            fits.update(1.0)
         ends[pressure] = fits.gates().mean()
     assert ends[0.1] > 0.85 and ends[-0.1] < 0.15
 
@@ -83,7 +83,7 @@ def test_the_slope_is_that_of_the_definition_on_every_architecture(family: str) 
     examples = encode(tiny.task(), model).examples
     prompts = Prompts(model, examples, 2, seeds(3), False)
     fits = Fits.random(model, [prompts], seeds(3), 4.0)
-    fits.begin(1.0, 0.0, None)
+    fits.begin(0.0)
     with hooks.frozen(model):
         group, chosen, length = prompts.next()
         lost, slope = fits._walk(group, chosen, length)
@@ -116,7 +116,7 @@ def test_a_shared_prefix_runs_once_and_changes_nothing(family: str, monkeypatch:
         prompts = Prompts(model, examples, 3, seeds(2), False)
         assert [group.prefix for group in prompts.groups] == [16 if shared else 0]
         fits = Fits.random(model, [prompts], seeds(2), 4.0)
-        fits.begin(0.3, -0.1, None)
+        fits.begin(-0.1)
         seen = 0
 
         def count(args: Any, kwargs: Any, output: Any) -> None:
@@ -125,7 +125,7 @@ def test_a_shared_prefix_runs_once_and_changes_nothing(family: str, monkeypatch:
 
         with hooks.watch(model.module.get_input_embeddings(), count):
             for _ in range(5):
-                fits.update()
+                fits.update(0.3)
         ends.append(fits.gates())
         tokens.append(seen)
     np.testing.assert_allclose(ends[0], ends[1], atol=2e-4)
@@ -139,9 +139,9 @@ def test_fits_side_by_side_are_what_each_is_alone() -> None:
 
     def fitted(some: list[np.random.Generator]) -> np.ndarray:
         fits = Fits.random(model, [Prompts(model, examples, 9, some, False)], some, 4.0)
-        fits.begin(1.0, 0.1, None)
+        fits.begin(0.1)
         for _ in range(6):
-            fits.update()
+            fits.update(1.0)
         return fits.gates()
 
     both = fitted(seeds(2))
@@ -204,13 +204,13 @@ def test_ctrl_c_keeps_the_gates_as_they_are(at: int, monkeypatch: pytest.MonkeyP
     real, count = Fits.update, 0
     kept: list[np.ndarray] = []
 
-    def update(self: Fits) -> None:
+    def update(self: Fits, lr: float) -> None:
         nonlocal count
         count += 1
         if count == at:
             kept.append(self.gates())
             raise KeyboardInterrupt
-        real(self)
+        real(self, lr)
 
     monkeypatch.setattr(Fits, "update", update)
     scores = score(model, [few_shot(), tiny.task()], updates=12)
@@ -237,14 +237,14 @@ def test_the_same_seed_gives_the_same_gates_and_a_file_keeps_all(tmp_path: Path)
 def test_no_update_makes_the_host_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     model = hw.load(tiny.build("llama"), tiny.tokenizer())
     fits = Fits.random(model, [Prompts(model, encode(few_shot(), model).examples, 3, seeds(2), False)], seeds(2), 4.0)
-    fits.begin(1.0, 0.1, None)
-    fits.update()  # what the optimiser sets up on its first step
+    fits.begin(0.1)
+    fits.update(1.0)  # what the optimiser sets up on its first step
     copies: list[tuple[int, ...]] = []
     to_host = torch.Tensor.cpu
     monkeypatch.setattr(torch.Tensor, "cpu", lambda self: copies.append(tuple(self.shape)) or to_host(self))
     with Syncs() as syncs:
         for _ in range(4):
-            fits.update()
+            fits.update(1.0)
     assert sum(syncs.found.values()) == 0 and copies == [], syncs.found
 
 
@@ -295,6 +295,7 @@ def test_one_prompt_and_a_task_never_right_are_scored_with_a_warning() -> None:
         ({"strength": -0.1}, "strength is a number between 0 and inf"),
         ({"clamp": 0}, "clamp is a number between 0 and inf"),
         ({"lr": "fast"}, "lr is a number between"),
+        ({"lr_end": 0}, "lr_end is a number between"),
         ({"settle": 2}, "settle is a number between 0 and 1"),
         ({"bootstrap": 1}, "bootstrap must be True or False"),
         ({"contrast": "Syntax"}, "contrast is a hw.Task"),

@@ -277,6 +277,15 @@ def test_how_much_is_measured_on_other_tasks(others: Any, kinds: set[str]) -> No
     effect.plot()
 
 
+def test_a_control_that_is_another_tasks_top_head_is_not_taken_for_a_measurement_elsewhere() -> None:
+    model = tiny.model("llama")
+    values = np.zeros((2, *model.shape))
+    values[0, 1, 0] = values[1, 1, 1] = 1  # in one layer, so that each is among the other's three possible controls
+    scores = hw.HeadScores.from_arrays(dict(zip([t.name for t in TASKS], values)), method="mine", meta={"weights": model.fingerprint()})
+    frame = hw.knockout(model, scores, TASKS, k=1, draws=3, others="top", progress=False).frame
+    assert set(frame[frame["task"] != frame["heads_of"]]["kind"]) == {"top"}
+
+
 def test_the_seed_decides_the_draws() -> None:
     model = tiny.model("llama")
     scores = made_up(model)

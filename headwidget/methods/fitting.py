@@ -77,14 +77,14 @@ class Fits:
     _losses: list[Tensor] = field(default_factory=list)  # (2, fit) an update: NLL and regulariser, on the device
 
     @classmethod
-    def random(cls, model: Model, seen: Sequence[Prompts], seeds: Sequence[np.random.Generator], clamp: float) -> Fits:
-        """Gates that start anywhere between closed and open."""
-        start = np.stack([rng.uniform(1e-6, 1 - 1e-6, model.shape) for rng in seeds])
+    def random(cls, model: Model, seen: Sequence[Prompts], seeds: Sequence[np.random.Generator], clamp: float, low: float = 0.0, high: float = 1.0) -> Fits:
+        """Gates that start anywhere between ``low`` and ``high``."""
+        start = np.stack([rng.uniform(low, high, model.shape) for rng in seeds]).clip(1e-6, 1 - 1e-6)
         with torch.inference_mode(False):
             theta = torch.tensor(np.log(start / (1 - start)), dtype=torch.float32).to(model.device)
         return cls(model, seen, theta, clamp)
 
-    def begin(self, lr: float, pressure: float, start: Tensor | None) -> None:
+    def begin(self, pressure: float, start: Tensor | None = None) -> None:
         """A stage of its own: where it starts (None: where it stands), and how hard it pushes to keep (positive) or drop heads.
 
         It starts within the clamp. Beyond, no pressure is felt: an idle head that the stage before happened to leave there would stay on for ever
@@ -92,10 +92,10 @@ class Fits:
         """
         with torch.inference_mode(False):
             self.theta = (self.theta if start is None else start).detach().clamp(-self.clamp, self.clamp).requires_grad_(True)
-            self._adam = torch.optim.Adam([self.theta], lr=lr, fused=self.theta.device.type in ("cpu", "cuda"))  # whose step the host does not wait for
+            self._adam = torch.optim.Adam([self.theta], fused=self.theta.device.type in ("cpu", "cuda"))  # whose step the host does not wait for
         self._pressure, self._losses = pressure, []
 
-    def update(self) -> None:
+    def update(self, lr: float) -> None:
         """One step of every fit; the host waits for nothing of it. A fit whose loss or slope is not a number goes on by its momentum alone."""
         assert self._adam is not None
         with hooks.frozen(self.model), torch.inference_mode(False), torch.enable_grad():
@@ -111,6 +111,7 @@ class Fits:
             grad = torch.where(fine, grad, 0)
             length = grad.square().sum((1, 2), keepdim=True).sqrt()
             self.theta.grad = grad * (NORM / (length + 1e-6)).clamp(max=1)  # each fit its own, as if it were alone
+            self._adam.param_groups[0]["lr"] = lr
             self._adam.step()
             self._losses.append(torch.stack([nll, -self._pressure * push.detach()]))
 

@@ -23,8 +23,8 @@ from headwidget.tasks.encode import EncodedTask, encode
 
 Preset = Literal["published", "quick"]
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "published": {"updates": 500, "strength": 0.1, "lr": 1.0, "fits": 10, "settle": None},
-    "quick": {"updates": 24, "strength": 0.1, "lr": 1.0, "fits": 4, "settle": None},
+    "published": {"updates": 500, "strength": 0.1, "lr": 1.0, "fits": 10, "start": (0.0, 1.0)},
+    "quick": {"updates": 24, "strength": 0.1, "lr": 1.0, "fits": 4, "start": (0.0, 1.0)},
 }
 BATCH: Mapping[str, int] = {"published": 32, "quick": 8}
 """Prompts an update."""
@@ -49,8 +49,12 @@ class Gating:
     """Beyond this logit a gate is no longer pushed."""
     lr: float | None = None
     """Adam's learning rate (published 1)."""
+    lr_end: float | None = None
+    """What it falls to, in a straight line, by the end of a stage; None: it stays (published)."""
     fits: int | None = None
     """Fits side by side, each from a random start of its own: the runs."""
+    start: tuple[float, float] | None = None
+    """Between which gates a fit starts, at random (published: 0 to 1)."""
     bootstrap: bool = False
     """Let every fit see a resample of the prompts of its own."""
     settle: float | None = None
@@ -69,12 +73,24 @@ class Gating:
         between("strength", self.strength, 0, float("inf"))
         between("clamp", self.clamp, 0, float("inf"))
         between("lr", self.lr, 0, float("inf"))
+        if self.lr_end is not None:
+            between("lr_end", self.lr_end, 0, float("inf"))
+        object.__setattr__(self, "start", self._start())
         if self.settle is not None:
             between("settle", self.settle, 0, 1)
         if not isinstance(self.bootstrap, bool):
             raise ValueError(f"bootstrap must be True or False; got {self.bootstrap!r}.")
         if self.contrast is not None and not isinstance(self.contrast, Task):
             raise ValueError(f"contrast is a hw.Task whose needs are subtracted, or None; got a {type(self.contrast).__name__}.")
+
+    def _start(self) -> tuple[float, float]:
+        try:
+            low, high = map(float, self.start)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            low, high = 0.0, 0.0
+        if not 0 <= low < high <= 1:
+            raise ValueError(f"start is two gates between 0 and 1, the lower one first, such as (0.5, 1); got {self.start!r}.")
+        return low, high
 
     def pressure(self, stage: str) -> float:
         """lambda of a stage: positive keeps heads, negative drops them."""
@@ -96,21 +112,23 @@ def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None,
 def fit(model: Model, task: EncodedTask, prompts: int, options: Gating, its: Together) -> Iterator[Chunk]:
     """Three stages of all fits of one task."""
     assert options.fits is not None and options.updates is not None and options.lr is not None
+    lr, lr_end = options.lr, options.lr if options.lr_end is None else options.lr_end
     seeds = [np.random.default_rng([its.seed, i]) for i in range(options.fits)]
     seen = [Prompts(model, task.examples, prompts, seeds, options.bootstrap)]
     if options.contrast is not None:
         seen.append(Prompts(model, encode(options.contrast, model).examples, prompts, seeds, options.bootstrap))
-    fits = Fits.random(model, seen, seeds, clamp=options.clamp)
+    assert options.start is not None
+    fits = Fits.random(model, seen, seeds, options.clamp, *options.start)
     gates: dict[str, npt.NDArray[np.float32]] = {}
     start = None  # of the stages under pressure: where the free one ended
     for stage in STAGES:
-        fits.begin(options.lr, options.pressure(stage), start)
+        fits.begin(options.pressure(stage), start)
         done, stopped, settled = 0, None, False
         while done < options.updates and not settled:
             before = gates.get(stage)
             try:
                 for _ in range(min(EVERY, options.updates - done)):
-                    fits.update()
+                    fits.update(lr + (lr_end - lr) * done / max(1, options.updates - 1))
                     done += 1
                     its.note(f"{task.name}, {stage}", 1)
             except KeyboardInterrupt as stop:
