@@ -48,6 +48,8 @@ def score(
     """
     ready = prepare(model, tasks, method, batch_size=batch_size, seed=seed, **options)
     if only_correct:
+        if ready.method.encode is not None:
+            raise ValueError(f"method {ready.method.name!r} does not look at answers, so only_correct has nothing to leave out; leave it away.")
         ready.keep_correct()
     partial = False
     with Progress(*ready.method.steps(ready.tasks, ready.options), ready.method.name, progress) as bar:
@@ -244,9 +246,7 @@ class Scoring:
         """A sentence where the model itself does no better than a coin on the task's foils."""
         if "beats_foil" not in known:
             return None
-        fitted = self.method.together is not None  # a probe may well tell apart what the model cannot do
-        then = "heads that tell this task from others do not solve it" if fitted else "these head scores are noise"
-        return chance.foil_warning(known["beats_foil"], known["foils"], then)
+        return chance.foil_warning(known["beats_foil"], known["foils"], self.method.at_chance)
 
 
 def options_meta(options: Any) -> dict[str, Any]:

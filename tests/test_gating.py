@@ -37,7 +37,7 @@ def score(model: hw.Model, tasks: Any, **changes: Any) -> hw.HeadScores:
 @pytest.mark.parametrize("bootstrap", [False, True])
 def test_each_aspect_picks_its_planted_head_in_every_fit(bootstrap: bool) -> None:
     model, task = helped_and_harmed()
-    scores = score(model, task, updates=120, fits=4, batch_size=6, bootstrap=bootstrap)
+    scores = score(model, task, updates=80, fits=4, batch_size=6, bootstrap=bootstrap)
     found = {"facilitation": scores, **scores.aspects}
     idle = np.ones(model.shape, bool)
     idle[HELPS] = idle[HARMS] = False
@@ -149,13 +149,19 @@ def test_fits_side_by_side_are_what_each_is_alone() -> None:
     assert np.abs(both[0] - both[1]).max() > 0.1
 
 
-def test_as_many_fits_run_at_once_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("room", [1, 25, 60])
+def test_as_many_fits_and_prompts_run_at_once_as_there_is_room_for(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from headwidget.methods import fitting
 
     model = tiny.model("llama")
-    wide = score(model, few_shot())
-    monkeypatch.setattr(fitting, "TOKENS", 1)
-    np.testing.assert_allclose(score(model, few_shot()).values("few-shot"), wide.values("few-shot"), atol=1e-4)
+    wide = score(model, few_shot(), updates=4)
+    seen: list[int] = []
+    real = fitting.pick
+    monkeypatch.setattr(fitting, "pick", lambda batch, rows, length: seen.append(len(rows)) or real(batch, rows, length))
+    monkeypatch.setattr(fitting, "TOKENS", room)
+    np.testing.assert_allclose(score(model, few_shot(), updates=4).values("few-shot"), wide.values("few-shot"), atol=1e-4)
+    rest = len(encode(few_shot(), model).examples[0].ids) - 16
+    assert max(seen) == {1: 1, 25: min(3, 9 // rest), 60: 3}[room]  # one fit of 3 prompts needs 16 + 3 * rest tokens
 
 
 def test_with_bootstrap_every_fit_has_prompts_of_its_own() -> None:
@@ -320,3 +326,21 @@ def test_the_progress_bar_counts_updates(capfd: pytest.CaptureFixture[str]) -> N
     score(tiny.model("llama"), few_shot(), progress=True)
     shown = capfd.readouterr().err
     assert "36/36 updates" in shown and "few-shot, drop" in shown
+
+
+# ---- a real model ----
+
+
+def test_the_heads_that_are_kept_are_enough_for_a_real_model() -> None:
+    """Of the embedded model's 270 heads, those that stay on do both tasks as well as all do; as many random ones of the same layers do neither."""
+    model = hw.load()
+    tasks = hw.tasks.suite("math-syntax")
+    scores = hw.score(model, tasks, "gating", preset="quick", updates=16, fits=2, progress=False)
+    some = [hw.Task(task.name, task.examples[::4]) for task in tasks]  # 30 prompts of each
+    frame = hw.keep_only(model, scores, some, draws=1, progress=False)
+    for task in tasks:
+        accuracy = frame[frame["task"] == task.name].groupby("kind")["accuracy"]
+        heads = frame[(frame["task"] == task.name) & (frame["kind"] == "kept")]["heads"]
+        assert accuracy.min()["kept"] >= accuracy.mean()["all"] - 0.05, frame
+        assert accuracy.max()["random"] < accuracy.mean()["all"] - 0.5, frame
+        assert heads.max() < 0.6 * 270

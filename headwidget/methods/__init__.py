@@ -91,6 +91,8 @@ class Method:
     """Says, before any forward, why these tasks cannot be scored in this way with these options."""
     encode: Callable[[Sequence[Task], Model, Any, int], list[EncodedTask]] | None = None
     """For a method whose input is not prompts with answers: ``encode(tasks, model, options, seed)`` gives what it scores, in place of tokenised prompts."""
+    at_chance: str = "these head scores are noise"
+    """What it means for the scores when the model does a task no better than a coin."""
     steps: Callable[[Sequence[EncodedTask], Any], tuple[float, str]] = lambda tasks, options: (sum(len(task.examples) for task in tasks), "prompts")
     """How much there is to do, and what it is counted in: the progress bar's."""
 

@@ -116,24 +116,26 @@ class Fits:
             self._losses.append(torch.stack([nll, -self._pressure * push.detach()]))
 
     def _walk(self, group: gated.Group, chosen: npt.NDArray[np.int64], length: int) -> tuple[Tensor, Tensor]:
-        """The mean NLL of the answers' tokens, (fit,), and its slope, (fit, layer, head): as many fits at once as there is room for."""
-        prompts = chosen.shape[1]
-        tokens = group.prefix + prompts * (length - group.prefix)
-        room = max(1, TOKENS // tokens)
+        """The mean NLL of the answers' tokens, (fit,), and its slope, (fit, layer, head): as many fits, else prompts, at once as there is room for."""
+        prompts, rest = chosen.shape[1], length - group.prefix
+        fits = max(1, TOKENS // (group.prefix + prompts * rest))
+        room = max(1, (TOKENS - group.prefix) // rest)  # prompts of one fit
         index = torch.from_numpy(chosen).to(self.theta.device)  # (fit, prompt)
-        lost, slopes = [], []
-        for start in range(0, len(chosen), room):
-            part = slice(start, start + room)
-            batch = pick(group.batch, index[part].flatten(), length)
-            theta = self.theta[part].detach().requires_grad_(True)
-            logits = gated.predictions(self.model, batch, group.prefix, theta.sigmoid())
-            tokens_lost = -token_log_probability(logits, batch).reshape(len(theta), -1)  # (fit, prompt * answer token), 0 where padding is
-            counts = batch.counts.to(tokens_lost.device).reshape(len(theta), -1)
-            nll = tokens_lost.sum(1) / counts.sum(1)
-            (slope,) = torch.autograd.grad(nll.sum(), theta)
-            lost.append(nll.detach().to(self.theta.device))
+        losses, slopes = [], []
+        for start in range(0, len(chosen), fits):
+            some = index[start : start + fits]
+            theta = self.theta[start : start + fits].detach().requires_grad_(True)
+            tokens = group.batch.counts[some].sum((1, 2))  # (fit,)
+            loss, slope = torch.zeros(len(some), device=self.theta.device), torch.zeros_like(theta)
+            for first in range(0, prompts, room):
+                batch = pick(group.batch, some[:, first : first + room].flatten(), length)
+                logits = gated.predictions(self.model, batch, group.prefix, theta.sigmoid())
+                lost = -token_log_probability(logits, batch).reshape(len(some), -1).sum(1).to(theta.device) / tokens  # (fit,)
+                slope = slope + torch.autograd.grad(lost.sum(), theta)[0]
+                loss = loss + lost.detach()
+            losses.append(loss)
             slopes.append(slope)
-        return torch.cat(lost), torch.cat(slopes)
+        return torch.cat(losses), torch.cat(slopes)
 
     def gates(self) -> npt.NDArray[np.float32]:
         """The gates as they are, (fit, layer, head), on the host."""

@@ -262,4 +262,12 @@ def _choices(made: Classifier, x: Features) -> npt.NDArray[np.int64]:
     return made.logits(x).argmax(1).cpu().numpy()
 
 
-METHOD = Method("probe", alone, Probe, signed=True, together=together, check_tasks=check_tasks)
+METHOD = Method(
+    "probe",
+    alone,
+    Probe,
+    signed=True,
+    together=together,
+    check_tasks=check_tasks,
+    at_chance="heads that tell this task from others do not solve it",  # a probe may well tell apart what the model cannot do
+)
