@@ -1,6 +1,6 @@
 """Patterns: one layer's attention weights at a time, against plain forwards of the same prompts and against eager attention that gives all of them away.
 
-Times, and peak memory above the loaded model, each in a process of its own (Linux).
+Times, and peak memory above the loaded model, each in a process of its own (Linux). Patterns unembed one position of a prompt, the other two all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def rows() -> list[Row]:
     model, eager = loaded("plain"), loaded("eager")
     return [
         *(row for tokens, size in ((TOKENS, 32), (LONG, FEW)) for row in compared(model, eager, tokens, size)),
-        Row(f"patterns: peak memory above the loaded model / that of a plain forward, {FEW} x {LONG} tokens", [peak["patterns"] / peak["plain"]]),
+        Row(f"patterns: peak memory above the model / a plain forward's, {FEW} x {LONG} tokens", [peak["patterns"] / peak["plain"]]),
         Row("eager attention with output_attentions: the same", [peak["eager"] / peak["plain"]]),
     ]
 

@@ -360,12 +360,18 @@ def test_the_suite_shows_every_pattern(seed: int) -> None:
         ({"sequences": 0}, "sequences is a whole number, 1 or more"),
         ({"lengths": 300}, "needs 300 different tokens"),
         ({"length": 8}, "has no option 'length'; its options are lengths, sequences"),
-        ({"only_correct": True}, "leave only_correct out|answers none"),
     ],
 )
 def test_what_is_wrong_is_said(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         hw.score(tiny.model("llama"), tiny.task(), "patterns", progress=False, **options)
+
+
+def test_prompts_are_not_left_out_by_their_answers() -> None:
+    model = hw.load(make_induction.module(), tiny.tokenizer())
+    task = hw.Task("twice", [("axyzcdefaxyzcde", "f"), ("ghijklmnghijklm", "q")])  # the model gets one of them right
+    with pytest.raises(ValueError, match="whatever the model answers: leave only_correct out"):
+        hw.score(model, task, "patterns", progress=False, lengths=8, only_correct=True)
 
 
 def test_a_model_too_short_for_the_random_tokens_says_so() -> None:
