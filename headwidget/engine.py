@@ -38,7 +38,8 @@ def score(
 ) -> HeadScores:
     """Score every head of ``model`` on ``tasks``: a Task, several, or the name of a built-in suite.
 
-    ``method`` is ``"gradient"``, ``"ablation"``, ``"attribution"`` or ``"probe"``; further keywords are the method's own options (``replace="mean"``, …).
+    ``method`` is ``"gradient"``, ``"ablation"``, ``"attribution"``, ``"probe"``, ``"gating"`` or ``"patterns"``; further
+    keywords are the method's own options (``replace="mean"``, …).
     ``only_correct`` leaves out prompts whose answer is not the model's own first choice. Ctrl-C gives what is done so far, marked partial.
 
     >>> import headwidget as hw
