@@ -400,3 +400,14 @@ def test_chance_is_the_binomial_tail() -> None:
     assert chance.foil_warning(1.0, 4) is None  # four of four is still chance, but so few could never be more
     assert chance.foil_warning(0.8, 5) == "The model beats the foil on 80% of 5 prompts, which so few cannot tell from chance."
     assert chance.foil_warning(1.0, 5) is None
+
+
+def test_training_ends_when_nothing_is_left_to_learn() -> None:
+    """A loss that halves for ever never stops by patience."""
+    y = torch.arange(40) % 2
+    x = Features.of((20.0 * y[:, None, None, None] - 10).expand(40, 2, 2, 4) + torch.randn(40, 2, 2, 4, generator=torch.Generator().manual_seed(0)))
+    some, rest = torch.arange(30), torch.arange(30, 40)
+    how = Training(4, 16, 1e-3, 500, 8)
+    _, epochs = fit(x, y, some, rest, 2, how, 0)
+    _, all_epochs = fit(x, y, some, rest, 2, dataclasses.replace(how, enough=0.0), 0)
+    assert epochs < 60 and all_epochs > 200

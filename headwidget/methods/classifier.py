@@ -108,6 +108,8 @@ class Training:
     """Stop once so many steps brought the validation loss no further down …"""
     better: float = 0.01
     """… by at least this share of it."""
+    enough: float = 0.001
+    """Or once it is this low: the right task has all but a thousandth of the probability, and more epochs only make all logits larger."""
 
 
 def fit(
@@ -152,5 +154,7 @@ def fit(
                 if now < mark * (1 - how.better):
                     mark, steps = now, 0
                 elif steps >= how.patience:
+                    break
+                if now < how.enough:
                     break
         return best.copy() if best is made else best, best_epoch
