@@ -78,6 +78,7 @@ window.timed = async (act) => {
     const painted = now();
     return { start, script: acted - start + last - first, work: acted - start + painted - first, painted: painted - start };
 };
+window.frame = () => new Promise((done) => requestAnimationFrame(() => posted().then(done))); // until it was handed over
 window.standIn = (state) => {
     const listeners = new Map();
     return {
@@ -109,9 +110,8 @@ _RENDER = """async (settings) => {
     });
     await new Promise((done) => setTimeout(done, 200));
     const taken = await timed(() => widget.render({ model, el: document.querySelector('main') }));
-    const frame = () => new Promise((done) => requestAnimationFrame(() => posted().then(done)));
     while (!document.querySelector('.hw-root[data-ready]')) await frame();
-    return { ...taken, complete: now() - taken.start, presented: (await presented) - taken.start };
+    return { ...taken, complete: performance.now() - taken.start, presented: (await presented) - taken.start };
 }"""
 
 _DRAG = """async ([name, warmUp, moves]) => {
