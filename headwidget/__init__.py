@@ -20,6 +20,7 @@ _WHERE = {
     "compare": "headwidget.comparison",
     "difference": "headwidget.comparison",
     "Task": "headwidget.tasks",
+    "Relation": "headwidget.tasks.relations",
     "tasks": "headwidget.tasks",
     "Model": "headwidget.models",
     "Family": "headwidget.models",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from headwidget.models import register as register
     from headwidget.scores import HeadScores as HeadScores
     from headwidget.tasks import Task as Task
+    from headwidget.tasks.relations import Relation as Relation
     from headwidget.widget import Explorer as Explorer
     from headwidget.widget import explore as explore
 

@@ -95,7 +95,7 @@ class Method:
     """How much there is to do, and what it is counted in: the progress bar's."""
 
 
-_WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient", "attribution", "probe")}
+_WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient", "attribution", "probe", "relations")}
 
 
 def find(name: str) -> Method:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headwidget.tasks import Task
 
-_SUITES = {"math-syntax": "headwidget.tasks.math_syntax", "cognitive": "headwidget.tasks.cognitive"}
+_SUITES = {name: f"headwidget.tasks.{name.replace('-', '_')}" for name in ("math-syntax", "cognitive", "relations")}
 """Each suite's module has ``tasks(seed) -> list[Task]``."""
 
 
