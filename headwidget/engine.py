@@ -38,7 +38,8 @@ def score(
 ) -> HeadScores:
     """Score every head of ``model`` on ``tasks``: a Task, several, or the name of a built-in suite.
 
-    ``method`` is ``"gradient"``, ``"ablation"``, ``"attribution"`` or ``"probe"``; further keywords are the method's own options (``replace="mean"``, …).
+    ``method`` is ``"gradient"``, ``"ablation"``, ``"attribution"``, ``"probe"`` or ``"relations"``; further keywords are the method's own
+    options (``replace="mean"``, …).
     ``only_correct`` leaves out prompts whose answer is not the model's own first choice. Ctrl-C gives what is done so far, marked partial.
 
     >>> import headwidget as hw
@@ -47,6 +48,8 @@ def score(
     (2, 30, 9)
     """
     ready = prepare(model, tasks, method, batch_size=batch_size, seed=seed, **options)
+    if only_correct and ready.method.encode is not None:
+        raise ValueError(f"method {method!r} asks the model no questions, so it cannot keep the prompts that it answers right; leave only_correct out.")
     if only_correct:
         ready.keep_correct()
     partial = False

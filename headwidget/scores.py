@@ -165,7 +165,7 @@ class HeadScores:
     @property
     def by_size(self) -> bool:
         """True when heads are ranked by ``|mean|``, as a probe's are: its sign says which way a head speaks, not whether it matters."""
-        return bool(provenance.display(self))
+        return provenance.display(self).get("normalize") == "share"
 
     def top(self, task: str, k: int = 10, *, by: Literal["mean", "size"] | None = None) -> list[tuple[int, int]]:
         """The ``k`` heads with the largest mean for a task, as (layer, head), largest first; ``by="size"`` goes by ``|mean|``, as a probe's do by default."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-SAMPLE = 2048
+SAMPLE = 8192
 """How many tokens settle most targets: fewer leave more to be counted in full."""
 SLACK = 1e-4
 """What counts as rounding, as a share of the largest logit that a head could give."""
@@ -24,7 +24,8 @@ def extremes(x: Tensor, w_o: Tensor, u: Tensor, targets: Tensor, k: Tensor, chun
     ``chunk`` numbers are held at a time.
     """
     found = torch.zeros(2, *x.shape[:2], device=x.device)
-    for at in _open(x, w_o, u, targets, k).nonzero().split(max(1, chunk // len(u))):
+    left = _open(x, w_o, u, targets, k).nonzero()  # (row, 2)
+    for at in left.split(max(1, chunk // len(u))) if len(left) else ():
         logits = _logits(at, x, w_o, u, chunk)  # (row, vocabulary)
         heads, pairs = at.T
         own = logits.gather(1, targets[pairs, None])  # (row, 1)
@@ -35,18 +36,25 @@ def extremes(x: Tensor, w_o: Tensor, u: Tensor, targets: Tensor, k: Tensor, chun
 
 def _open(x: Tensor, w_o: Tensor, u: Tensor, targets: Tensor, k: Tensor) -> Tensor:
     """(head, pair): True where a sample of the vocabulary does not settle it."""
+    left = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
     if len(u) <= 2 * SAMPLE:
-        return torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+        return left
     sample, own = u[:: len(u) // SAMPLE].to(x.dtype), u[targets].to(x.dtype)  # (token, width), (pair, width)
-    left = []
-    for values, out in zip(x, w_o.to(x.dtype)):
+    for h, out in enumerate(w_o.to(x.dtype)):
         folded, target = sample @ out.T, own @ out.T  # (token, head_dim), (pair, head_dim)
-        logit = (values * target).sum(1, keepdim=True)
-        largest = torch.maximum(folded.norm(dim=1).max(), target.norm(dim=1, keepdim=True))
-        slack = SLACK * values.norm(dim=1, keepdim=True) * largest  # (pair, 1)
-        logits = values @ folded.T  # (pair, token)
-        left.append((_count(logits > logit + slack) < k) | (_count(logits < logit - slack) < k))
-    return torch.stack(left)
+        for few in (folded[::32], folded[::4], folded):  # most are settled by a small part of the sample
+            at = left[h].nonzero()[:, 0]
+            left[h, at] = _unsettled(x[h, at], few, target[at], k[at])
+    return left
+
+
+def _unsettled(values: Tensor, folded: Tensor, target: Tensor, k: Tensor) -> Tensor:
+    """(pair,): True where fewer than k of the folded tokens are larger than the target by more than rounding, or fewer than k smaller."""
+    logit = (values * target).sum(1, keepdim=True)
+    largest = torch.maximum(folded.norm(dim=1).max(), target.norm(dim=1, keepdim=True))
+    slack = SLACK * values.norm(dim=1, keepdim=True) * largest  # (pair, 1)
+    logits = values @ folded.T  # (pair, token)
+    return (_count(logits > logit + slack) < k) | (_count(logits < logit - slack) < k)
 
 
 def _logits(at: Tensor, x: Tensor, w_o: Tensor, u: Tensor, chunk: int) -> Tensor:
