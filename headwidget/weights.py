@@ -132,7 +132,7 @@ def first_mlp(model: Model, e: Tensor) -> Tensor:
             f"block 0 of {model.name} has no {' or '.join(map(repr, missing))}, where family {family.name!r} keeps its MLP and the norm before it; say "
             "where they are with hw.register(hw.Family(…, mlp=…, mlp_norm=…)), or leave the first MLP out: mlp=False."
         )
-    return torch.cat([_through([part for part in (norm, *parts) if part is not None], rows) for rows in e.split(ROWS)])
+    return torch.cat([_through([part for part in (norm, *parts) if part is not None], rows) for rows in torch.split(e, ROWS)])
 
 
 def _through(parts: list[nn.Module], rows: Tensor) -> Tensor:

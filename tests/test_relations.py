@@ -230,6 +230,20 @@ def test_ties_do_not_count_against_a_target() -> None:
     assert ranks.extremes(x, w_o, u * torch.nan, torch.tensor([0, 3, 4]), torch.tensor([1, 2, 1]), 100)[0].isnan().all()
 
 
+@pytest.mark.parametrize("rank", [0, 1, 4, 5, 200, 396, 398, 399])
+def test_what_a_sample_settles_is_settled(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Targets of every rank, those just inside and just outside k among them; each token is in the sample for some."""
+    monkeypatch.setattr(ranks, "SAMPLE", 150)
+    rng = torch.Generator().manual_seed(rank)
+    x, w_o, u = (torch.randn(*shape, generator=rng) for shape in ((2, 300, 8), (2, 8, 16), (400, 16)))
+    for head in range(2):
+        order = (x[head].double() @ w_o[head].double() @ u.double().T).argsort(dim=1, descending=True)
+        for k in (1, 2, 5):
+            top, bottom = ranks.extremes(x, w_o, u, order[:, rank], torch.full((300,), k), 10_000)
+            assert top[head].tolist() == [float(rank < k)] * 300 and bottom[head].tolist() == [float(399 - rank < k)] * 300
+    assert not ranks._open(x, w_o, u, order[:, 200], torch.ones(300))[1].any()  # nothing of the middle is left to count
+
+
 def test_the_published_rule_of_k(monkeypatch: pytest.MonkeyPatch) -> None:
     from headwidget.methods.relations import rule
 

@@ -25,7 +25,7 @@ def extremes(x: Tensor, w_o: Tensor, u: Tensor, targets: Tensor, k: Tensor, chun
     """
     found = torch.zeros(2, *x.shape[:2], device=x.device)
     left = _open(x, w_o, u, targets, k).nonzero()  # (row, 2)
-    for at in left.split(max(1, chunk // len(u))) if len(left) else ():
+    for at in torch.split(left, max(1, chunk // len(u))) if len(left) else ():
         logits = _logits(at, x, w_o, u, chunk)  # (row, vocabulary)
         heads, pairs = at.T
         own = logits.gather(1, targets[pairs, None])  # (row, 1)
@@ -59,11 +59,11 @@ def _unsettled(values: Tensor, folded: Tensor, target: Tensor, k: Tensor) -> Ten
 
 def _logits(at: Tensor, x: Tensor, w_o: Tensor, u: Tensor, chunk: int) -> Tensor:
     """What the heads of ``at`` (row of head and pair, heads in order) write for those pairs, projected in full, (row, vocabulary)."""
-    heads, counts = at[:, 0].unique_consecutive(return_counts=True)
-    written = torch.cat([x[h, pairs] @ w_o[h].to(x.dtype) for h, pairs in zip(heads.tolist(), at[:, 1].split(counts.tolist()))])  # (row, width)
+    heads, counts = torch.unique_consecutive(at[:, 0], return_counts=True)
+    written = torch.cat([x[h, pairs] @ w_o[h].to(x.dtype) for h, pairs in zip(heads.tolist(), torch.split(at[:, 1], counts.tolist()))])  # (row, width)
     logits = x.new_empty(len(at), len(u))
     start = 0
-    for tokens in u.split(max(1, chunk // u.shape[1])):
+    for tokens in torch.split(u, max(1, chunk // u.shape[1])):
         torch.mm(written, tokens.to(x.dtype).T, out=logits[:, start : start + len(tokens)])
         start += len(tokens)
     return logits

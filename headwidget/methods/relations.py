@@ -127,7 +127,7 @@ class Pairs:
     def of(cls, model: Model, pairs: Sequence[tuple[int, int]], k: Sequence[int], options: Relations) -> Pairs:
         """Embed every source once."""
         u, dtype = weights.unembedding(model), weights.working(model.dtype)
-        sources, place = torch.tensor([source for source, _ in pairs]).unique(return_inverse=True)
+        sources, place = torch.unique(torch.tensor([source for source, _ in pairs]), return_inverse=True)
         e = weights.embedded(model, sources)
         above = weights.first_mlp(model, e) if with_mlp(model, options) else e
         targets, counts = torch.tensor([target for _, target in pairs]), torch.tensor(k)
@@ -139,7 +139,7 @@ class Pairs:
         read = weights.values(self.model, layer)
         most = max(SAMPLE, width, layer.heads * layer.head_dim)
         found = []
-        for own in torch.arange(len(self.source)).split(max(1, self.options.chunk // most)):
+        for own in torch.split(torch.arange(len(self.source)), max(1, self.options.chunk // most)):
             x = read.of(e[self.source[own].to(e.device)].to(read.weight.device), bias=self.options.bias).to(self.u.device)  # (head, pair, head_dim)
             there = own.to(self.u.device)
             found.append(torch.stack(extremes(x, w_o, self.u, self.target[there], self.k[there], self.options.chunk)))
