@@ -27,6 +27,9 @@ _WHERE = {
     "load": "headwidget.models",
     "register": "headwidget.models",
     "score": "headwidget.engine",
+    "relations": "headwidget.relations",
+    "salient": "headwidget.relations",
+    "describe": "headwidget.sentences",
     "knockout": "headwidget.intervene",
     "amplify": "headwidget.intervene",
 }
@@ -35,6 +38,7 @@ _WHERE = {
 __all__ = [*_WHERE, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from headwidget import relations as relations
     from headwidget import tasks as tasks
     from headwidget.comparison import compare as compare
     from headwidget.comparison import difference as difference
@@ -46,7 +50,9 @@ if TYPE_CHECKING:
     from headwidget.models import Model as Model
     from headwidget.models import load as load
     from headwidget.models import register as register
+    from headwidget.relations import salient as salient
     from headwidget.scores import HeadScores as HeadScores
+    from headwidget.sentences import describe as describe
     from headwidget.tasks import Task as Task
     from headwidget.tasks.relations import Relation as Relation
     from headwidget.widget import Explorer as Explorer
