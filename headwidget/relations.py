@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 TEMPLATES = ("This is a document about {}", "I have been thinking about {}", "The title of this page is {}", "Today we will talk about {}")
 """Prompts that end in the source; the first is METHODS' own."""
+PROMPTS = 256
+"""How many of these short prompts run together by default: what a layer's weights cost is paid once a batch."""
 
 
 # ---- the dynamic check ----
@@ -77,7 +79,7 @@ def dynamic(
     targets = torch.tensor([target for _, target in pairs] * len(listed)).to(u.device)
     least = torch.full((len(targets),), rule(options, len(u), pairs)).to(u.device)
     found = np.zeros((2, len(asked), *model.shape), np.float32)
-    for batch in batches(encoded.examples, model, batch_size):
+    for batch in batches(encoded.examples, model, batch_size or PROMPTS):
         own = torch.tensor(batch.runs).to(u.device)
         last: list[Tensor] = []
         with hooks.scoring(model):
