@@ -138,6 +138,8 @@ def first_mlp(model: Model, e: Tensor) -> Tensor:
 def _through(parts: list[nn.Module], rows: Tensor) -> Tensor:
     x: Any = rows[None]  # (1, row, width), as blocks are fed
     for part in parts:
+        own = next(part.parameters(), None)
+        x = x if own is None or own.is_meta else x.to(own.device)  # block 0 may be elsewhere than the embedding
         adds = "residual" in inspect.signature(part.forward).parameters  # BLOOM's MLP adds the stream itself
         x = part(x, torch.zeros_like(x)) if adds else part(x)
         x = x[0] if isinstance(x, tuple) else x  # some mixtures of experts give their routing too

@@ -131,6 +131,10 @@ def test_weights_that_cannot_be_read_are_named() -> None:
     model.layers[1].attention.v_proj.__class__ = Adapted
     with pytest.raises(TypeError, match=r"model.layers.1.self_attn.v_proj is a Adapted whose weight cannot be read"):
         hw.score(model, following(), "relations", progress=False)
+    model = made("llama")
+    model.layers[2].attention.v_proj.to("meta")  # as accelerate leaves weights that it keeps on disk
+    with pytest.raises(TypeError, match=r"model.layers.2.self_attn.v_proj is a Linear whose weight cannot be read as plain numbers"):
+        hw.score(model, following(), "relations", progress=False)
     hw.register(hw.Family("llama", "model.layers", value="self_attn.elsewhere"))
     try:
         with pytest.raises(ValueError, match="no value projection 'model.layers.0.self_attn.elsewhere'"):
@@ -273,6 +277,7 @@ def test_pairs_that_are_not_single_tokens_are_dropped_and_counted() -> None:
     scores = hw.score(made("llama"), [mixed, few, none], "relations", progress=False)
     known = scores.meta["tasks"]
     assert scores.tasks == ("mixed", "few") and len(scores.runs("mixed")) == 32
+    assert known["mixed"]["pairs"] == 35
     assert known["mixed"]["dropped"] == [{"why": "source or target is not a single token behind a space", "count": 3}] and "warning" not in known["mixed"]
     assert provenance.note(scores, "mixed") == "3 pairs dropped"
     assert (

@@ -182,7 +182,7 @@ def _report(model: Model, tasks: Sequence[EncodedTask], k: dict[str, int], optio
             its.meta.setdefault("left_out", {})[source.name] = f"none of its {total} pairs are single tokens"
             continue
         known = its.tasks.setdefault(source.name, {})
-        known |= {"k": k[source.name], "counted": "pair", "asked": total}
+        known |= {"k": k[source.name], "counted": "pair", "pairs": total}
         if count < total:
             known["dropped"] = [{"why": "source or target is not a single token behind a space", "count": total - count}]
         if count < FEWEST:
