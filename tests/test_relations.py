@@ -12,6 +12,7 @@ import torch
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedTokenizerFast
 
 import headwidget as hw
@@ -226,6 +227,32 @@ def _only(model: hw.Model, rows: tuple[int, ...]) -> hw.Model:
     return some
 
 
+@pytest.mark.parametrize("sample", [8192, 64])
+def test_no_tensor_is_larger_than_the_chunk(sample: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks, "SAMPLE", sample)
+    made_of = []
+
+    class Sizes(TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            out = function(*args, **(kwargs or {}))
+            made_of.extend(
+                (one.untyped_storage().nbytes() // one.itemsize, str(function))
+                for one in (out if isinstance(out, (tuple, list)) else [out])
+                if isinstance(one, Tensor)
+            )
+            return out
+
+    x, w_o, u = torch.randn(4, 60, 8), torch.randn(4, 8, 16).bfloat16(), torch.randn(900, 16).bfloat16()
+    largest = {}
+    for chunk in (4000, 16_000):
+        made_of.clear()
+        with Sizes():
+            ranks.extremes(x, w_o, u, torch.arange(60), torch.full((60,), 10), chunk)
+        ours = [(size, name) for size, name in made_of if size not in (x.numel(), w_o.numel(), u.numel())]  # views of what was given
+        largest[chunk] = max(ours)
+        assert largest[chunk][0] <= chunk, largest
+
+
 def test_ties_do_not_count_against_a_target() -> None:
     x, w_o = torch.ones(1, 3, 1), torch.ones(1, 1, 1)
     u = torch.tensor([[3.0], [2.0], [2.0], [2.0], [1.0]])
@@ -245,7 +272,7 @@ def test_what_a_sample_settles_is_settled(rank: int, monkeypatch: pytest.MonkeyP
         for k in (1, 2, 5):
             top, bottom = ranks.extremes(x, w_o, u, order[:, rank], torch.full((300,), k), 10_000)
             assert top[head].tolist() == [float(rank < k)] * 300 and bottom[head].tolist() == [float(399 - rank < k)] * 300
-    assert not ranks._open(x, w_o, u, order[:, 200], torch.ones(300))[1].any()  # nothing of the middle is left to count
+    assert not ranks._open(x, w_o, u, order[:, 200], torch.ones(300), 10_000)[1].any()  # nothing of the middle is left to count
 
 
 def test_the_published_rule_of_k(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,11 @@ SLACK = 1e-4
 def extremes(x: Tensor, w_o: Tensor, u: Tensor, targets: Tensor, k: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
     """For each head and pair, 1.0 where the target is among the ``k`` largest, and the same for the smallest, (head, pair); NaN where its logit is none.
 
-    ``x`` is (head, pair, head_dim), ``w_o`` (head, head_dim, width), ``u`` (vocabulary, width), ``targets`` and ``k`` (pair,). No more than about
-    ``chunk`` numbers are held at a time.
+    ``x`` is (head, pair, head_dim), ``w_o`` (head, head_dim, width), ``u`` (vocabulary, width), ``targets`` and ``k`` (pair,). No tensor of more
+    than ``chunk`` numbers is made, where that has room for one row.
     """
     found = torch.zeros(2, *x.shape[:2], device=x.device)
-    left = _open(x, w_o, u, targets, k).nonzero()  # (row, 2)
+    left = _open(x, w_o, u, targets, k, chunk).nonzero()  # (row, 2)
     for at in torch.split(left, max(1, chunk // len(u))) if len(left) else ():
         logits = _logits(at, x, w_o, u, chunk)  # (row, vocabulary)
         heads, pairs = at.T
@@ -34,13 +34,15 @@ def extremes(x: Tensor, w_o: Tensor, u: Tensor, targets: Tensor, k: Tensor, chun
     return found[0], found[1]
 
 
-def _open(x: Tensor, w_o: Tensor, u: Tensor, targets: Tensor, k: Tensor) -> Tensor:
+def _open(x: Tensor, w_o: Tensor, u: Tensor, targets: Tensor, k: Tensor, chunk: int) -> Tensor:
     """(head, pair): True where a sample of the vocabulary does not settle it."""
     left = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
-    if len(u) <= 2 * SAMPLE:
+    size = max(1, min(SAMPLE, chunk // max(u.shape[1], x.shape[1])))
+    if len(u) <= 2 * size:
         return left
-    sample, own = u[:: len(u) // SAMPLE].to(x.dtype), u[targets].to(x.dtype)  # (token, width), (pair, width)
-    for h, out in enumerate(w_o.to(x.dtype)):
+    sample, own = u[:: -(-len(u) // size)].to(x.dtype), u[targets].to(x.dtype)  # (token, width), (pair, width)
+    for h in range(len(w_o)):
+        out = w_o[h].to(x.dtype)
         folded, target = sample @ out.T, own @ out.T  # (token, head_dim), (pair, head_dim)
         for few in (folded[::32], folded[::4], folded):  # most are settled by a small part of the sample
             at = left[h].nonzero()[:, 0]
