@@ -1,6 +1,6 @@
 """`make bench`: a table of ratios on the embedded model, each side measured in the same run, medians of several; then the browser's times and bytes.
 
-Machine and versions stand on top. Names choose parts: `python -m benchmarks browser`, or `speed`, `probe`, `gating`, `patterns`, `memory`.
+Machine and versions stand on top. Names choose parts: `python -m benchmarks browser`, or `speed`, `probe`, `gating`, `patterns`, `relations`, `memory`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import torch
 import transformers
 
-from benchmarks import browser, gating, memory, patterns, probe, speed
+from benchmarks import browser, gating, memory, patterns, probe, relations, speed
 from benchmarks.timing import Row
 
 
@@ -20,10 +20,9 @@ def main() -> None:
     only = sys.argv[1:]
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, {platform.system()}"
     print(f"# {machine}; python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}\n")
-    for name, table in (("speed", speed.rows), ("probe", probe.rows), ("gating", gating.rows), ("patterns", patterns.rows), ("memory", memory.rows)):
-        if only and name not in only:
-            continue
-        show(table())
+    for part in (speed, probe, gating, patterns, relations, memory):
+        if not only or part.__name__.removeprefix("benchmarks.") in only:
+            show(part.rows())
     if not only or "browser" in only:
         browser.show()
 

@@ -20,12 +20,16 @@ _WHERE = {
     "compare": "headwidget.comparison",
     "difference": "headwidget.comparison",
     "Task": "headwidget.tasks",
+    "Relation": "headwidget.tasks.relations",
     "tasks": "headwidget.tasks",
     "Model": "headwidget.models",
     "Family": "headwidget.models",
     "load": "headwidget.models",
     "register": "headwidget.models",
     "score": "headwidget.engine",
+    "relations": "headwidget.relations",
+    "salient": "headwidget.relations",
+    "describe": "headwidget.sentences",
     "knockout": "headwidget.intervene",
     "amplify": "headwidget.intervene",
     "keep_only": "headwidget.circuit",
@@ -35,6 +39,7 @@ _WHERE = {
 __all__ = [*_WHERE, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from headwidget import relations as relations
     from headwidget import tasks as tasks
     from headwidget.circuit import keep_only as keep_only
     from headwidget.comparison import compare as compare
@@ -47,8 +52,11 @@ if TYPE_CHECKING:
     from headwidget.models import Model as Model
     from headwidget.models import load as load
     from headwidget.models import register as register
+    from headwidget.relations import salient as salient
     from headwidget.scores import HeadScores as HeadScores
+    from headwidget.sentences import describe as describe
     from headwidget.tasks import Task as Task
+    from headwidget.tasks.relations import Relation as Relation
     from headwidget.widget import Explorer as Explorer
     from headwidget.widget import explore as explore
 

@@ -38,7 +38,7 @@ def score(
 ) -> HeadScores:
     """Score every head of ``model`` on ``tasks``: a Task, several, or the name of a built-in suite.
 
-    ``method`` is ``"gradient"``, ``"ablation"``, ``"attribution"``, ``"probe"``, ``"gating"`` or ``"patterns"``; further
+    ``method`` is ``"gradient"``, ``"ablation"``, ``"attribution"``, ``"probe"``, ``"gating"``, ``"relations"`` or ``"patterns"``; further
     keywords are the method's own options (``replace="mean"``, …).
     ``only_correct`` leaves out prompts whose answer is not the model's own first choice. Ctrl-C gives what is done so far, marked partial.
 
@@ -48,9 +48,9 @@ def score(
     (2, 30, 9)
     """
     ready = prepare(model, tasks, method, batch_size=batch_size, seed=seed, **options)
+    if only_correct and ready.method.encode is not None:
+        raise ValueError(f"method {method!r} asks the model no questions, so it cannot keep the prompts that it answers right; leave only_correct out.")
     if only_correct:
-        if ready.method.encode is not None:
-            raise ValueError(f"method {ready.method.name!r} does not look at answers, so only_correct has nothing to leave out; leave it away.")
         ready.keep_correct()
     partial = False
     with Progress(*ready.method.steps(ready.tasks, ready.options), ready.method.name, progress) as bar:

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from headwidget.weights import is_conv1d, is_plain, linear_weight
+
 
 @dataclass(frozen=True)
 class Family:
@@ -32,27 +34,57 @@ class Family:
     """The norm before the unembedding; None where the residual stream does not reach the logits linearly."""
     head: Literal["causal", "masked", "image-text"] = "causal"
     """What the model predicts with: the next token, a masked token, or the next token behind an image-and-text wrapper."""
+    value: str = "self_attn.v_proj"
+    """The value projection W_V, or one that makes queries, keys and values at once."""
+    packed: Literal["blocks", "groups"] | None = None
+    """How queries, keys and values lie in it: all queries, then all keys, then all values; or for each group of heads its queries, its key, its value."""
+    mlp: tuple[str, ...] = ("mlp",)
+    """The MLP, or its parts one after the other."""
+    mlp_norm: tuple[str, ...] = ("post_attention_layernorm",)
+    """The norm before the MLP, by the names that it has: the first that a block has; empty where there is none."""
 
 
 _LLAMA = Family("llama", "model.layers")
-_GEMMA = replace(_LLAMA, post_norm="post_attention_layernorm")
+_PARALLEL = ("post_attention_layernorm", "input_layernorm")  # the second where MLP and attention share their norm
+_GEMMA = replace(_LLAMA, post_norm="post_attention_layernorm", mlp_norm=("pre_feedforward_layernorm",))
 _BERT = Family("bert", "bert.encoder.layer", "attention.self", "attention.output.dense", final_norm=None, head="masked")
-_BLOOM = Family("bloom", "transformer.h", "self_attention", "self_attention.dense", final_norm="transformer.ln_f")
+_BLOOM = Family(
+    "bloom", "transformer.h", "self_attention", "self_attention.dense", None, "transformer.ln_f", value="self_attention.query_key_value", packed="groups"
+)
 
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        *(replace(_LLAMA, name=n) for n in ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "stablelm", "gemma", "smollm3")),
-        *(replace(_GEMMA, name=n) for n in ("gemma2", "gemma3_text", "olmo2")),
+        *(replace(_LLAMA, name=n) for n in ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma", "smollm3")),
+        *(replace(_GEMMA, name=n) for n in ("gemma2", "gemma3_text")),
         replace(_GEMMA, name="gemma3", blocks="model.language_model.layers", final_norm="model.language_model.norm", head="image-text"),
-        replace(_LLAMA, name="jamba", final_norm="model.final_layernorm"),
-        replace(_LLAMA, name="phi", projection="self_attn.dense", final_norm="model.final_layernorm"),
-        Family("gpt2", "transformer.h", "attn", "attn.c_proj", final_norm="transformer.ln_f"),
-        Family("gptj", "transformer.h", "attn", "attn.out_proj", final_norm="transformer.ln_f"),
-        Family("gpt_neox", "gpt_neox.layers", "attention", "attention.dense", final_norm="gpt_neox.final_layer_norm"),
-        Family("opt", "model.decoder.layers", "self_attn", "self_attn.out_proj", final_norm="model.decoder.final_layer_norm"),
+        replace(_GEMMA, name="olmo2", mlp_norm=()),
+        replace(_LLAMA, name="stablelm", mlp_norm=_PARALLEL),
+        replace(_LLAMA, name="jamba", final_norm="model.final_layernorm", mlp=("feed_forward",), mlp_norm=("pre_ff_layernorm",)),
+        replace(_LLAMA, name="phi", projection="self_attn.dense", final_norm="model.final_layernorm", mlp_norm=("input_layernorm",)),
+        replace(_LLAMA, name="phi3", value="self_attn.qkv_proj", packed="blocks"),
+        Family("gpt2", "transformer.h", "attn", "attn.c_proj", final_norm="transformer.ln_f", value="attn.c_attn", packed="blocks", mlp_norm=("ln_2",)),
+        Family("gptj", "transformer.h", "attn", "attn.out_proj", final_norm="transformer.ln_f", value="attn.v_proj", mlp_norm=("ln_1",)),
+        replace(
+            _BLOOM,
+            name="gpt_neox",
+            blocks="gpt_neox.layers",
+            attention="attention",
+            projection="attention.dense",
+            final_norm="gpt_neox.final_layer_norm",
+            value="attention.query_key_value",
+        ),
+        replace(
+            _LLAMA,
+            name="opt",
+            blocks="model.decoder.layers",
+            projection="self_attn.out_proj",
+            final_norm="model.decoder.final_layer_norm",
+            mlp=("fc1", "activation_fn", "fc2"),
+            mlp_norm=("final_layer_norm",),
+        ),
         _BLOOM,
-        replace(_BLOOM, name="falcon"),
+        replace(_BLOOM, name="falcon", mlp_norm=("ln_mlp", *_PARALLEL)),
         _BERT,
         replace(_BERT, name="roberta", blocks="roberta.encoder.layer"),
     )
@@ -117,22 +149,12 @@ class Layer:
     def look(self) -> None:
         """Find out whether the projection does what its weight says. The host waits for the answer, so this comes before a loop, never in it."""
         weight = self._weight()
-        self.plain = False
-        if weight is None:
-            return
-        probe = torch.linspace(-1, 1, len(weight), device=weight.device).cos().to(weight.dtype)[None, None]  # (1, 1, heads * head_dim)
-        with torch.no_grad():
-            done, read = self.projection(probe) - self.projection(torch.zeros_like(probe)), probe @ weight
-        size = read.abs().max() + 1e-12
-        self.plain = torch.allclose(done / size, read / size, rtol=0, atol=1e-3 if weight.dtype.itemsize >= 4 else 5e-2)
+        self.plain = weight is not None and is_plain(self.projection, weight)
 
     def _weight(self) -> Tensor | None:
         """What looks like W_O, (heads * head_dim, width), where it is there to be read."""
-        weight = getattr(self.projection, "weight", None)
-        if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.dim() != 2 or weight.is_meta or weight.dtype.itemsize < 2:
-            return None
-        plain = weight if _is_conv1d(self.projection) else weight.T  # nn.Linear keeps (out, in)
-        return plain if plain.shape[0] == self.heads * self.head_dim else None
+        weight = linear_weight(self.projection)
+        return weight if weight is not None and weight.shape[0] == self.heads * self.head_dim else None
 
 
 class Model:
@@ -395,18 +417,14 @@ def _submodule(module: nn.Module, path: str) -> nn.Module | None:
         return None
 
 
-def _is_conv1d(module: nn.Module) -> bool:
-    return type(module).__name__ == "Conv1D"
-
-
 def _in_width(module: nn.Module) -> int | None:
-    if _is_conv1d(module):
+    if is_conv1d(module):
         return int(module.weight.shape[0])  # type: ignore[index]
     return getattr(module, "in_features", None)
 
 
 def _out_width(module: nn.Module) -> int | None:
-    return int(module.nf) if _is_conv1d(module) else getattr(module, "out_features", None)  # type: ignore[arg-type]
+    return int(module.nf) if is_conv1d(module) else getattr(module, "out_features", None)  # type: ignore[arg-type]
 
 
 def _first_line(error: BaseException) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import headwidget
@@ -25,7 +26,7 @@ def about(scores: HeadScores) -> list[list[str]]:
     """
     sources = scores.meta.get("merged") or [scores.meta]  # merged scores name each device, seed and version once
     known = [("model", _known([scores.meta], "model")), ("method", _short(scores.method))]
-    known += [("probe", _probe(scores)), ("taken for another", _confused(scores))]
+    known += [("probe", _probe(scores)), ("taken for another", _confused(scores)), ("left out", _known(sources, "left_out"))]
     known += [(key, _known(sources, key)) for key in _KEYS]
     if scores.partial:
         known.append(("partial", "stopped before every prompt was done"))
@@ -50,7 +51,8 @@ def note(scores: HeadScores, task: str) -> str | None:
     dropped = known.get("dropped")
     counts = [drop.get("count") for drop in dropped if isinstance(drop, Mapping)] if isinstance(dropped, list) else []
     if gone := sum(count for count in counts if type(count) is int):
-        parts.append(f"{gone} prompt{'s' * (gone != 1)} dropped")
+        what = "pair" if known.get("counted") == "pair" else "prompt"
+        parts.append(f"{gone} {what}{'s' * (gone != 1)} dropped")
     return ", ".join(parts) or None
 
 
@@ -67,10 +69,21 @@ def floor(scores: HeadScores, task: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) and 0 < value < 3e38 else None
 
 
-def display(scores: HeadScores) -> dict[str, str]:
-    """The settings that scores are shown with at first, where their method asks for some: a probe's as shares."""
+def display(scores: HeadScores, given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """The settings that scores are shown with at first, where their method asks for some: a probe's as shares, relations by category at 0.15.
+
+    What is ``given`` comes first, and a threshold that belongs to one rule does not go with another.
+    """
     asked = scores.meta.get("display")
-    return {"normalize": "share"} if isinstance(asked, Mapping) and asked.get("normalize") == "share" else {}
+    asked = asked if isinstance(asked, Mapping) else {}
+    found: dict[str, Any] = {}
+    if asked.get("normalize") == "share":
+        found["normalize"] = "share"
+    if asked.get("view") == "categories":
+        found["view"] = "categories"
+    if type(asked.get("threshold")) in (int, float) and math.isfinite(asked["threshold"]) and given.get("rule", "value") == "value":
+        found["threshold"] = float(asked["threshold"])
+    return {**found, **given}
 
 
 def _probe(scores: HeadScores) -> str:

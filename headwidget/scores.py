@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headwidget import provenance, reduce
+from headwidget.categories import Categories
 
 if TYPE_CHECKING:
     import pandas
@@ -44,8 +45,7 @@ class HeadScores:
     """The model's own number of each row: 0, 1, 2, … but for models where some layers have no attention."""
     signed: bool = False
     """True when a score's sign means something (positive helps), as for ablation, gradient and attribution."""
-    categories: Mapping[str, str] = field(default_factory=dict)
-    """The category of each task that has one."""
+    _categories: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Where the scores come from: model, revision, dtype, device, versions, seed, options, and per task accuracy and prompts dropped."""
     _aspects: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class HeadScores:
             _runs=MappingProxyType(labels),
             layers=rows,
             signed=negative if signed is None else bool(signed),
-            categories=MappingProxyType(dict(categories or {})),
+            _categories=MappingProxyType(dict(categories or {})),
             meta=MappingProxyType(_json(meta or {})),
             _aspects=MappingProxyType({_label(name, "an aspect's name"): _alike(name, of, values) for name, of in (aspects or {}).items()}),
         )
@@ -127,6 +127,11 @@ class HeadScores:
     def partial(self) -> bool:
         """True when scoring was stopped before every prompt was done."""
         return bool(self.meta.get("partial", False))
+
+    @property
+    def categories(self) -> Categories:
+        """The category of each task that has one; ``categories(threshold)`` gives each head's set of them, as the categories view shows them."""
+        return Categories(self._categories, self)
 
     def values(self, task: str) -> Array:
         """Every score of a task, (run, layer, head), read-only."""
@@ -165,7 +170,7 @@ class HeadScores:
     @property
     def by_size(self) -> bool:
         """True when heads are ranked by ``|mean|``, as a probe's are: its sign says which way a head speaks, not whether it matters."""
-        return bool(provenance.display(self))
+        return provenance.display(self).get("normalize") == "share"
 
     def top(self, task: str, k: int = 10, *, by: Literal["mean", "size"] | None = None) -> list[tuple[int, int]]:
         """The ``k`` heads with the largest mean for a task, as (layer, head), largest first; ``by="size"`` goes by ``|mean|``, as a probe's do by default."""

@@ -65,7 +65,7 @@ def settings(scores: HeadScores, **given: Any) -> Settings:
     """
     if unknown := [name for name in given if name not in NAMES]:
         raise TypeError(f"there is no setting {', '.join(map(repr, unknown))}; the settings are {', '.join(NAMES)}.")
-    asked = {**provenance.display(scores), **given}
+    asked = provenance.display(scores, given)
     checks = {name: check(scores, name, value) for name, value in asked.items()}
     checks.setdefault("threshold", START[checks.get("rule", "value")])
     checks.setdefault("tasks", list(scores.tasks))

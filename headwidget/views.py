@@ -277,23 +277,28 @@ def for_categories(settings: Settings) -> Settings:
     return Settings(**{**settings.__dict__, "rule": "elbow", "threshold": START["elbow"]})
 
 
-def _categories(scores: HeadScores, settings: Settings) -> Picture:
+def members(scores: HeadScores, settings: Settings) -> dict[str, Mask]:
+    """Each category that has a task shown, and the heads that pass in one of those: (layer, head)."""
     at = for_categories(settings)
     wanted = scores.tasks if settings.tasks is None else settings.tasks
-    groups = categories_of(scores)
-    members: dict[str, Mask] = {}
-    for category, names in groups.items():
+    found: dict[str, Mask] = {}
+    for category, names in categories_of(scores).items():
         passes = [passing(scores, name, at) for name in names if name in wanted]
         if passes:
-            members[category] = np.logical_or.reduce([mask for mask in passes if mask is not None])
+            found[category] = np.logical_or.reduce([mask for mask in passes if mask is not None])
+    return found
+
+
+def _categories(scores: HeadScores, settings: Settings) -> Picture:
+    groups, found = categories_of(scores), members(scores, settings)
     place = {category: i for i, category in enumerate(groups, start=1)}  # a hidden category keeps its colour
-    count = np.sum([*members.values(), np.zeros(scores.shape, bool)], axis=0)
-    classes = np.where(count > 1, len(groups) + count - 1, np.sum([mask * place[c] for c, mask in members.items()] or [count], axis=0))
+    count = np.sum([*found.values(), np.zeros(scores.shape, bool)], axis=0)
+    classes = np.where(count > 1, len(groups) + count - 1, np.sum([mask * place[c] for c, mask in found.items()] or [count], axis=0))
     names = [UNCLASSIFIED, *groups, *(f"{n} categories" for n in range(2, len(groups) + 1))]
     legend = tuple(Entry(name, int((classes == i).sum())) for i, name in enumerate(names))
     keep = None if settings.isolated not in names else classes == names.index(settings.isolated)
     panels = [Panel(ALL, classes.astype(np.float32), keep)]
-    for category, mask in members.items():
+    for category, mask in found.items():
         panels.append(Panel(category, np.where(mask, place[category], 0).astype(np.float32), None if keep is None else keep & mask))
     return Picture(
         panels=tuple(panels),

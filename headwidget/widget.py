@@ -127,7 +127,7 @@ class Explorer(anywidget.AnyWidget):
         self._told: set[str] = set()  # what the front end has just said
         self._last_threshold: float | None = None
         header, buffer = wire.encode(scores)
-        start: dict[str, Any] = {"selected": [], "tasks": list(scores.tasks), **provenance.display(scores), **traits}
+        start: dict[str, Any] = {"selected": [], "tasks": list(scores.tasks), **provenance.display(scores, traits)}
         if isinstance(start.get("rule"), str):
             start.setdefault("threshold", settings.START.get(start["rule"]))
             self._told = {"threshold"}  # what was asked for stays, whatever the rule starts with

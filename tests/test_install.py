@@ -27,7 +27,7 @@ def test_sdist_and_wheel_carry_the_bundle_and_work_without_node(tmp_path: Path) 
     subprocess.run([sys.executable, "-m", "build", "--outdir", str(tmp_path), str(ROOT)], check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"headwidget/static/widget.js", "headwidget/static/widget.css", "headwidget/embedded.py"} <= names
+    assert {"headwidget/static/widget.js", "headwidget/static/widget.css", "headwidget/embedded.py", "headwidget/tasks/relations.jsonl"} <= names
     assert not [n for n in names if n.startswith(("js/", "tests/", "node_modules/"))]
     # A clean environment that has the dependencies' files but not this checkout, and no node on its path.
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)

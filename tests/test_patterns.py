@@ -370,7 +370,7 @@ def test_what_is_wrong_is_said(options: dict[str, Any], says: str) -> None:
 def test_prompts_are_not_left_out_by_their_answers() -> None:
     model = hw.load(make_induction.module(), tiny.tokenizer())
     task = hw.Task("twice", [("axyzcdefaxyzcde", "f"), ("ghijklmnghijklm", "q")])  # the model gets one of them right
-    with pytest.raises(ValueError, match="'patterns' does not look at answers, so only_correct has nothing to leave out"):
+    with pytest.raises(ValueError, match="'patterns' asks the model no questions"):
         hw.score(model, task, "patterns", progress=False, lengths=8, only_correct=True)
 
 

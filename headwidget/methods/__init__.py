@@ -97,7 +97,7 @@ class Method:
     """How much there is to do, and what it is counted in: the progress bar's."""
 
 
-_WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient", "attribution", "probe", "gating", "patterns")}
+_WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient", "attribution", "probe", "gating", "relations", "patterns")}
 
 
 def find(name: str) -> Method:

@@ -18,11 +18,12 @@ from headwidget.tasks.suites import suite as suite
 if TYPE_CHECKING:
     from headwidget.tasks.cogqa import CogQAReport as CogQAReport
     from headwidget.tasks.cogqa import read_cogqa as read_cogqa
+    from headwidget.tasks.relations import Relation as Relation
     from headwidget.tasks.surface import surface_accuracy as surface_accuracy
 
-__all__ = ["CogQAReport", "Example", "Task", "read_cogqa", "suite", "surface_accuracy"]
+__all__ = ["CogQAReport", "Example", "Relation", "Task", "read_cogqa", "suite", "surface_accuracy"]
 
-_LATER = {"CogQAReport": "cogqa", "read_cogqa": "cogqa", "surface_accuracy": "surface"}
+_LATER = {"CogQAReport": "cogqa", "read_cogqa": "cogqa", "Relation": "relations", "surface_accuracy": "surface"}
 """Names whose modules need Task themselves, and are imported when they are used."""
 
 

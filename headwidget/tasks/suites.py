@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headwidget.tasks import Task
 
-_SUITES = {"math-syntax": "headwidget.tasks.math_syntax", "cognitive": "headwidget.tasks.cognitive", "patterns": "headwidget.tasks.patterns"}
+_SUITES = {name: f"headwidget.tasks.{name.replace('-', '_')}" for name in ("math-syntax", "cognitive", "relations", "patterns")}
 """Each suite's module has ``tasks(seed) -> list[Task]``."""
 
 

@@ -156,6 +156,9 @@ THRESHOLDS = {
     "percent": [0, 5, 25, 33.3, 100, 150],
     "elbow": [0, 0.5, 1, 1.5, 100, 1e300],
 }
+HITS = [("copying", 0.1), ("capital", 0.2), ("antonym", 0.12), ("language", 0.08), ("French", 0.15), ("Spanish", 0.03)]
+"""Relations: pairs that are hit or not, and about how many of them."""
+KINDS = {"copying": "Algorithmic", "capital": "Knowledge", "antonym": "Linguistic", "language": "Knowledge", "French": "Translation", "Spanish": "Translation"}
 RULES = [{"rule": rule, "threshold": t} for rule, several in THRESHOLDS.items() for t in several]
 FEW = [{"rule": "value", "threshold": 0.3}, {"rule": "top", "threshold": 4}, {"rule": "percent", "threshold": 30}, {"rule": "elbow", "threshold": 1}]
 
@@ -183,6 +186,10 @@ def views_scores() -> list[dict[str, Any]]:
     tied = {"tied": [[[f32(x) for x in row] for row in ([0.5, 0.5, 0.1], [0.1, 0.9, 0.5])] for _ in range(2)]}
     nothing = {"nothing": [[[0.0] * 3] * 2] * 3, "something": made(18, 3, 2, 3, 0, 1)}
     below = {"below": made(19, 3, 2, 3, -0.3, 1)}
+    hits = {name: [[[float(x < share) for x in row] for row in run] for run in made(40 + i, 20, 3, 5, 0, 1)] for i, (name, share) in enumerate(HITS)}
+    for i, run in enumerate(hits["antonym"]):
+        run[1][2] = float(i < 3)  # just 0.15 of its 20 pairs
+        run[1][3] = float(i < 7)  # just 0.35, which as a double is more than its float32
     tiny = {"tiny": [[[f32(x * 1e-7) for x in row] for row in run] for run in made(20, 2, 2, 3, -1, 1)]}
     large = {"large": [[[f32(x * 3e5) for x in row] for row in run] for run in made(21, 2, 2, 3, 0, 1)]}
 
@@ -211,6 +218,8 @@ def views_scores() -> list[dict[str, Any]]:
     forty_at = each(has("view", "tasks", "categories"), signs, [{}, *FEW])
     forty_at += each(has("view", "tasks"), has("reduction", "median"), has("normalize", None, "share"), signs, [{}, FEW[1]])
     forty_at += each(has("view", "agreement"), signs, has("agreement", 0, 1))
+    isolated = has("isolated", None, "Knowledge", "2 categories", "4 categories")
+    hits_at = each(has("view", "categories"), has("threshold", 0.05, 0.1, 0.15, f32(0.15), 0.2, 0.35, 1), isolated)
     all_views = each(has("view", "tasks", "agreement", "categories"), has("normalize", None, "share"), [{}, {"threshold": 0.01}, {"threshold": 0}, *FEW])
     given = {"layers": [0, 3, 7, 8], "categories": groups}
     return [
@@ -223,6 +232,7 @@ def views_scores() -> list[dict[str, Any]]:
             "signed": False,
             "asked": each(has("view", "tasks", "categories"), has("rule", "top"), has("threshold", *range(1, 7))),
         },
+        {"name": "relations", "values": hits, "signed": False, "categories": KINDS, "asked": hits_at},
         {"name": "nothing", "values": nothing, "signed": False, "asked": all_views},
         {"name": "nothing, signed", "values": nothing, "signed": True, "asked": each(all_views, signs[:2])},
         {"name": "below zero but not signed", "values": below, "signed": False, "asked": each(has("view", "tasks", "agreement"), [{}, *FEW, {"cap": 0.5}])},
