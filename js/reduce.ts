@@ -4,7 +4,7 @@
 // the browser agree on every head, also at the edge. Of more than 33 runs only some order statistics are here.
 
 import { sizes } from "./masks";
-import { type ScoreMap, type TaskScores, valueAt } from "./wire";
+import { type ScoreMap, STEPS, type TaskScores, valueAt } from "./wire";
 
 export const MOST_RANKS = 33;
 
@@ -44,29 +44,63 @@ export function orderStatistic(task: TaskScores, agreement: number, direction: 1
 
 /** How many runs of each head are at least `edge` (or, with `direction` -1, at most -`edge`); never overstated. */
 export function reaching(task: TaskScores, edge: number, direction: 1 | -1): Uint32Array {
-  const { ranks: kept, runs, least, most, steps } = task;
+  const { ranks: kept, runs, least, most } = task;
   const out = new Uint32Array(task.mean.length);
   const bound = edge * direction;
-  const exact = steps ? [] : kept.map((_, place) => task.order(place));
-  const more = direction === 1 ? 0 : 1; // rounded down or up: never overstated
+  const order = task.all(direction);
+  const steps = order ? [] : task.steps;
   for (let cell = 0; cell < out.length; cell++) {
-    const [first, last] = [least[cell]!, most[cell]!];
+    const first = least[cell]!;
+    const last = most[cell]!;
     // Most heads reach the bound in every run or in none, which two maps tell; a search jumps through all of them.
     if (direction === 1 ? last < bound : first > bound) continue;
     if (direction === 1 ? first >= bound : last <= bound) {
       out[cell] = runs;
       continue;
     }
-    let [low, high] = [1, kept.length - 1]; // the first kept rank beyond the bound: not the minimum, at most the maximum
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const value = steps ? Math.fround(valueAt(steps[middle]![cell]! + more, first, last)) : exact[middle]![cell]!;
-      if (direction === 1 ? value < bound : value <= bound) low = middle + 1;
-      else high = middle;
+    // The first kept rank beyond the bound: not the minimum, at most the maximum.
+    let low = 1;
+    let high = kept.length - 1;
+    if (!order) {
+      const before = lastBefore(bound, first, last, direction);
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (steps[middle]![cell]! <= before) low = middle + 1;
+        else high = middle;
+      }
+    } else {
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        const value = order[middle]![cell]!;
+        if (direction === 1 ? value < bound : value <= bound) low = middle + 1;
+        else high = middle;
+      }
     }
     out[cell] = direction === 1 ? runs - kept[low]! : kept[low - 1]! + 1;
   }
   return out;
+}
+
+/**
+ * The most steps with which an order statistic still lies before the bound, -1 where none does: rounded down, or up with
+ * direction -1, so that no count is overstated. Values rise with steps, so a search finds it where the first guess is wrong.
+ */
+function lastBefore(bound: number, least: number, most: number, direction: 1 | -1): number {
+  const more = direction === 1 ? 0 : 1;
+  const before = (steps: number): boolean => {
+    const value = Math.fround(valueAt(steps + more, least, most));
+    return direction === 1 ? value < bound : value <= bound;
+  };
+  const guess = Math.ceil(((bound - least) / (most - least)) * STEPS) - 1 - more;
+  if (guess >= 0 && guess < STEPS && before(guess) && !before(guess + 1)) return guess;
+  let low = 0; // the first that does not lie before it
+  let high = STEPS;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (before(middle)) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
 }
 
 export type How = "mean" | "median" | "always" | "any" | number;

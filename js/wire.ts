@@ -4,7 +4,7 @@ export const VERSION = 2;
 /** The maps of every task that stand before its order statistics. */
 const MAPS = 4;
 /** How many steps the range of a head has: 0 is its minimum, this its maximum. */
-const STEPS = 65535;
+export const STEPS = 65535;
 
 export interface TaskHeader {
   readonly name: string;
@@ -54,8 +54,13 @@ export interface TaskScores extends TaskHeader {
   order(place: number): ScoreMap;
   /** The same, of 16 bits rounded up: what a run must be compared with by how far it lies below. */
   above(place: number): ScoreMap;
-  /** Of 16 bits: how many steps of its head's range each order statistic lies above the minimum; null where all are exact. */
-  readonly steps: readonly Uint16Array[] | null;
+  /** Of 16 bits: how many steps of its head's range each order statistic lies above the minimum; none where all are exact. */
+  readonly steps: readonly Uint16Array[];
+  /**
+   * All of `order` (or, with direction -1, of `above`), the fastest to search in. Of 16 bits null when it is first asked for:
+   * to unpack them all would hold up a first paint, which searches the steps instead.
+   */
+  all(direction: 1 | -1): readonly ScoreMap[] | null;
 }
 
 export interface Scores extends Omit<Header, "tasks"> {
@@ -103,7 +108,8 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
     if (task.bits === 32) {
       const order = task.ranks.map(next);
       const at = (place: number): ScoreMap => order[place]!;
-      return { ...task, ...maps, least: at(0), most: at(order.length - 1), order: at, above: at, steps: null };
+      const ends = { least: at(0), most: at(order.length - 1) };
+      return { ...task, ...maps, ...ends, order: at, above: at, steps: [], all: () => order };
     }
     const [least, most] = [next(), next()];
     const mine = [rise, rise + (task.ranks.length - 2) * cells] as const;
@@ -114,15 +120,24 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
     );
     const last = task.ranks.length - 1;
     const exact = (place: number): ScoreMap | null => (place === 0 ? least : place === last ? most : null);
+    const order = (place: number): ScoreMap => exact(place) ?? unpacked[0]![place]!();
+    const above = (place: number): ScoreMap => exact(place) ?? unpacked[1]![place]!();
+    const whole = [order, above].map((at) => lazy(() => task.ranks.map((_, place) => at(place))));
+    const asked = new Set<number>();
     return {
       ...task,
       ...maps,
       least,
       most,
-      order: (place) => exact(place) ?? unpacked[0]![place]!(),
-      above: (place) => exact(place) ?? unpacked[1]![place]!(),
+      order,
+      above,
       get steps() {
         return steps(); // most of the work, and a first paint of means needs none of it
+      },
+      all: (direction) => {
+        if (asked.has(direction)) return whole[direction === 1 ? 0 : 1]!();
+        asked.add(direction);
+        return null;
       },
     };
   });

@@ -35,6 +35,7 @@ describe.each(scores.tasks)("$name", (task) => {
       for (const value of new Set(sorted[of]!)) {
         for (const edge of [value, after(value), before(value)].map((one) => one * direction)) {
           const got = reaching(task, edge, direction)[of]!;
+          expect(reaching({ ...task, all: () => null }, edge, direction)[of]).toBe(got); // searched in steps or in maps
           const exact = count(of, edge, direction);
           expect(got, `head ${of} at ${edge}`).toBeLessThanOrEqual(exact);
           if (exact === task.runs || got === task.runs) expect(got).toBe(exact); // Always and Any are exact
