@@ -9,6 +9,8 @@ import { all, make, setText } from "./dom";
 import { drawMarks, MARGIN } from "./marks";
 import { listen } from "./pointer";
 
+/** How far from the screen a map is still kept up to date. */
+const NEAR = "160px";
 const DIMMED = 0.13; // opacity of a head that does not pass
 
 /** A panel for the map of that number. */
@@ -29,6 +31,8 @@ export function heatmap(number: number): Panel {
     el.append(make("figcaption", "map-title", title, count), down, rows, plot, columns, across);
 
     let image: ImageData | null = null;
+    let near = true; // on the screen or not far from it, as long as nothing else is known
+    let stale = false;
     const draw = (): void => {
       const picture = store.picture();
       const panel = picture?.panels[number];
@@ -38,9 +42,12 @@ export function heatmap(number: number): Panel {
       setText(part, task ? panel.title.slice(task.name.length) : "");
       title.title = [panel.title, task?.note, task?.warning].filter(Boolean).join(" — ");
       plot.dataset.task = panel.task ?? panel.title;
-      setText(count, countText(picture, panel));
       const layout = layoutOf(store.state, picture);
-      if (image?.width !== layout.across || image.height !== layout.down) {
+      const fits = image?.width === layout.across && image.height === layout.down;
+      stale = !near && fits;
+      if (stale) return; // drawn when it comes near: a drag redraws what can be seen
+      setText(count, countText(picture, panel));
+      if (!image || !fits) {
         image = new ImageData(layout.across, layout.down);
         [cells.width, cells.height] = [layout.across, layout.down];
       }
@@ -118,7 +125,19 @@ export function heatmap(number: number): Panel {
       if (resized || has("point") || has("selected") || has("box")) mark();
       if (sized || has("selected")) name();
     });
-    return all(stop, () => own.abort());
+    const observer = new IntersectionObserver(
+      (entries) => {
+        near = entries[entries.length - 1]!.isIntersecting;
+        if (near && stale) draw();
+      },
+      { rootMargin: NEAR },
+    );
+    observer.observe(plot);
+    return all(
+      stop,
+      () => own.abort(),
+      () => observer.disconnect(),
+    );
   };
 }
 
