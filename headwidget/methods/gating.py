@@ -24,14 +24,9 @@ from headwidget.tasks.encode import EncodedTask, encode
 Preset = Literal["published", "quick"]
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "published": {"updates": 500, "strength": 0.1, "lr": 1.0, "fits": 10, "start": (0.0, 1.0)},
-    "quick": {
-        "updates": 24,
-        "strength": 0.1,
-        "lr": 1.0,
-        "fits": 4,
-        "start": (0.5, 1.0),
-    },  # half open: from anywhere, so few updates do not find a way to do the task
+    "quick": {"updates": 20, "strength": 0.1, "lr": 1.0, "fits": 4, "start": (0.5, 1.0)},
 }
+"""A quick fit starts half open: from anywhere, so few updates do not find a way to do the task."""
 BATCH: Mapping[str, int] = {"published": 32, "quick": 8}
 """Prompts an update."""
 STAGES = ("free", "keep", "drop")
