@@ -42,10 +42,17 @@ export function orderStatistic(task: TaskScores, agreement: number, direction: 1
   return task.above(kept.findIndex((rank) => rank >= least));
 }
 
-/** How many runs of each head are at least `edge` (or, with `direction` -1, at most -`edge`); never overstated. */
-export function reaching(task: TaskScores, edge: number, direction: 1 | -1): Uint32Array {
+/** A number of runs for each head. Half as many bytes where that is enough: a drag makes new ones in every frame. */
+export type Counts = Uint16Array | Uint32Array;
+export const noCounts = ({ runs, mean }: TaskScores): Counts =>
+  runs <= 0xffff ? new Uint16Array(mean.length) : new Uint32Array(mean.length);
+
+/**
+ * How many runs of each head are at least `edge` (or, with `direction` -1, at most -`edge`); never overstated. Where `out` already has
+ * more, from the other direction, that stays.
+ */
+export function reaching(task: TaskScores, edge: number, direction: 1 | -1, out = noCounts(task)): Counts {
   const { ranks: kept, runs, least, most } = task;
-  const out = new Uint32Array(task.mean.length);
   const bound = edge * direction;
   const order = task.all(direction);
   const steps = order ? [] : task.steps;
@@ -76,7 +83,8 @@ export function reaching(task: TaskScores, edge: number, direction: 1 | -1): Uin
         else high = middle;
       }
     }
-    out[cell] = direction === 1 ? runs - kept[low]! : kept[low - 1]! + 1;
+    const count = direction === 1 ? runs - kept[low]! : kept[low - 1]! + 1;
+    if (count > out[cell]!) out[cell] = count;
   }
   return out;
 }

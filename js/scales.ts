@@ -123,26 +123,28 @@ export function ticks(count: number, steps: readonly number[], pixelsEach = 1, a
 
 // ---- the threshold's slider: its first position is "off", then one for each stop ----
 
-export interface Slider {
-  readonly stops: readonly number[];
-  readonly unit: string;
-}
+/** What the slider's number is, under a rule. */
+export const unitOf = (rule: Rule, name: string): string =>
+  ({
+    value: `${name} at least`,
+    top: "strongest heads of each task",
+    percent: "% strongest of each task",
+    elbow: "times each task’s elbow",
+  })[rule];
 
 const PERCENTS = [
   0.1, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100,
 ];
 
 /** Where the slider can stand under a rule. `low` and `high` are the least and the largest strength there is. */
-export function slider(rule: Rule, heads: number, low: number, high: number, name: string): Slider {
-  if (rule === "top") return { stops: counts(heads), unit: "strongest heads of each task" };
-  if (rule === "percent") return { stops: PERCENTS, unit: "% strongest of each task" };
-  if (rule === "elbow") {
-    return { stops: Array.from({ length: 100 }, (_, i) => clean((i + 1) * 0.05)), unit: "times each task’s elbow" };
-  }
+export function sliderStops(rule: Rule, heads: number, low: number, high: number): readonly number[] {
+  if (rule === "top") return counts(heads);
+  if (rule === "percent") return PERCENTS;
+  if (rule === "elbow") return Array.from({ length: 100 }, (_, i) => clean((i + 1) * 0.05));
   const step = niceStep((high - low || 1) / 400);
   const from = Math.floor(low / step);
   const length = Math.ceil(high / step + 1e-6) - from;
-  return { stops: Array.from({ length }, (_, i) => clean((from + i + 1) * step)), unit: `${name} at least` };
+  return Array.from({ length }, (_, i) => clean((from + i + 1) * step));
 }
 
 /** Numbers of heads: one by one at first, then in growing steps, about 150 in all. */

@@ -41,6 +41,8 @@ export interface Shown {
   readonly spoken: string;
   /** Was the first frame painted? Until then only what it needs is worked out: controls, and as many maps as there is time for. */
   readonly settled: boolean;
+  /** Is the agreement slider held? Until it is let go no column of maps comes or goes. */
+  readonly agreeing: boolean;
 }
 
 /** What Python sent, decoded, and the views of it. */
@@ -60,7 +62,7 @@ const DATA = ["_header", "_buffer"] as const;
 const SAVE_AFTER = 80; // ms; a drag reaches Python about twelve times a second
 
 /** What a picture depends on. */
-export const PICTURE: readonly Change[] = [...SETTINGS, "scores"];
+export const PICTURE: readonly Change[] = [...SETTINGS, "scores", "agreeing"];
 
 export interface Store {
   /** When this view began, by the page's clock. */
@@ -101,6 +103,7 @@ export function createStore(
     help: false,
     spoken: "",
     settled: false,
+    agreeing: false,
     ...readScores(model),
   };
   let pictured: { of: unknown[]; picture: Picture } | null = null;
@@ -140,7 +143,7 @@ export function createStore(
       if (!state.views) return null;
       const of = PICTURE.map((name) => state[name]);
       if (!pictured || pictured.of.some((value, i) => !Object.is(value, of[i]))) {
-        pictured = { of, picture: state.views.picture(state) };
+        pictured = { of, picture: state.views.picture(state, state.agreeing) };
       }
       return pictured.picture;
     },

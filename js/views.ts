@@ -1,8 +1,8 @@
 // What each view shows, as numbers: panels of (layer, head) values, which heads pass, and the range of colours.
 // Twin of headwidget/views.py, which says what strength, cut and agreement mean; tests/golden/views.json holds the two together.
 
-import { either, ends, filled, highest, reaches, sizes } from "./masks";
-import { elbow, orderStatistic, reaching, reduce, runsNeeded, share, whole } from "./reduce";
+import { either, ends, filled, highest, looked, reaches, sizes } from "./masks";
+import { type Counts, elbow, noCounts, orderStatistic, reaching, reduce, runsNeeded, share, whole } from "./reduce";
 import { place, type Range, rangeOf, sortedScores } from "./scales";
 import { DEFAULTS, type MapName, type Settings, START } from "./settings";
 import { lazy, type ScoreMap, type Scores, type TaskScores } from "./wire";
@@ -16,8 +16,11 @@ export const UNCLASSIFIED = "Unclassified";
 /** One map: its values, layer-major, and which heads are bright (null: all of them). */
 export interface Panel {
   readonly title: string;
-  readonly values: ScoreMap;
+  /** The number of every head; in the categories view its class, a place in the legend. */
+  readonly values: ScoreMap | Uint16Array;
   readonly passes: Uint8Array | null;
+  /** The place of every value among 256 colours, where it is known without its value. */
+  readonly places?: Uint8ClampedArray | null;
   readonly task: string | null;
 }
 
@@ -47,7 +50,8 @@ export interface Picture {
 }
 
 export interface Views {
-  picture(settings: Settings): Picture;
+  /** With `between` the agreement view has its column between Always and Any also where it is the same as one of them. */
+  picture(settings: Settings, between?: boolean): Picture;
   number(task: TaskScores, settings: Settings): ScoreMap;
   strength(task: TaskScores, settings: Settings): ScoreMap;
   passing(task: TaskScores, settings: Settings): Uint8Array | null;
@@ -56,11 +60,11 @@ export interface Views {
   /** The cut of a task on the scale of its numbers; null without a threshold. */
   cut(task: TaskScores, settings: Settings): number | null;
   /** How many runs of each head reach the threshold, at least; null without one. */
-  counts(task: TaskScores, settings: Settings): Uint32Array | null;
+  counts(task: TaskScores, settings: Settings): Counts | null;
   /** What `make` makes, made once for these scores and this key. */
   once<T>(make: () => T, ...key: unknown[]): T;
   /** The place of every value among 256 colours; the same for every panel that shows the same values. */
-  places(values: ScoreMap, range: Range): Uint8ClampedArray;
+  places(values: Panel["values"], range: Range): Uint8ClampedArray;
   /** The least and the largest strength in any task when sign does not matter; zero lies between. */
   extent(settings: Settings): readonly [number, number];
 }
@@ -119,8 +123,8 @@ export function viewsOf(scores: Scores): Views {
       settings.sign,
     );
 
-  const placed = new WeakMap<ScoreMap, { readonly range: Range; readonly places: Uint8ClampedArray }>();
-  const places = (values: ScoreMap, range: Range): Uint8ClampedArray => {
+  const placed = new WeakMap<Panel["values"], { readonly range: Range; readonly places: Uint8ClampedArray }>();
+  const places = (values: Panel["values"], range: Range): Uint8ClampedArray => {
     const known = placed.get(values);
     if (known?.range === range) return known.places;
     const found = new Uint8ClampedArray(values.length); // it clamps by itself
@@ -179,18 +183,24 @@ export function viewsOf(scores: Scores): Views {
     if (total === 0 && edge > 0) return Number.POSITIVE_INFINITY; // of nothing, every share is zero
     return Math.fround(edge * total);
   };
-  const counted = (task: TaskScores, sign: Settings["sign"], edge: number): Uint32Array => {
-    const helps = !scores.signed || sign !== "hurts" ? reaching(task, edge, 1) : null;
-    const hurts = scores.signed && sign !== "helps" ? reaching(task, edge, -1) : null;
-    if (!helps || !hurts) return (helps ?? hurts)!;
-    for (let i = 0; i < heads; i++) helps[i] = Math.max(helps[i]!, hurts[i]!);
-    return helps;
+  const spare = new Map<string, Counts[]>(); // two for each task, by turns: new ones in every frame of a drag keep the collector busy
+  const counted = (task: TaskScores, sign: Settings["sign"], edge: number): Counts => {
+    const mine = spare.get(task.name) ?? [noCounts(task), noCounts(task)];
+    spare.set(task.name, mine.reverse());
+    const found = mine[0]!.fill(0);
+    if (!scores.signed || sign !== "hurts") reaching(task, edge, 1, found);
+    if (scores.signed && sign !== "helps") reaching(task, edge, -1, found);
+    return found;
   };
+  /** How many runs of each head reach an edge; what follows from that is worked out when it is looked at. */
   interface Reach {
     readonly edge: number;
     readonly sign: string;
-    readonly runs: Uint32Array;
-    readonly fractions: ScoreMap;
+    readonly runs: Counts;
+    readonly fractions: () => ScoreMap;
+    readonly places: () => Uint8ClampedArray;
+    /** Which heads reach it in so many runs. */
+    readonly passes: (needed: number) => Uint8Array;
   }
   const last = new Map<string, Reach>(); // of each task; it stays while the agreement is dragged
   const reachOf = (task: TaskScores, settings: Settings): Reach | null => {
@@ -198,29 +208,29 @@ export function viewsOf(scores: Scores): Views {
     const [edge, { sign }, known] = [rawCut(task, settings), settings, last.get(task.name)];
     if (known?.edge === edge && known.sign === sign) return known;
     const runs = counted(task, sign, edge);
-    const fractions = new Float32Array(heads);
-    const places = new Uint8ClampedArray(heads);
     const table = once(
       () => Uint8Array.from({ length: task.runs + 1 }, (_, n) => place(Math.fround(n / task.runs), FRACTIONS)),
       "table",
       task.runs,
     );
-    for (let i = 0; i < heads; i++) {
-      fractions[i] = runs[i]! / task.runs;
-      places[i] = table[runs[i]!]!;
-    }
-    placed.set(fractions, { range: FRACTIONS, places });
-    const found = { edge, sign, runs, fractions };
+    const masks = new Map<number, Uint8Array>();
+    const passes = (needed: number): Uint8Array => {
+      const mask = masks.get(needed) ?? reaches(runs, needed);
+      masks.set(needed, mask);
+      return mask;
+    };
+    const fractions = lazy(() => filled(new Float32Array(heads), (i) => runs[i]! / task.runs));
+    const places = lazy(() => looked(table, runs));
+    const found = { edge, sign, runs, fractions, places, passes };
     last.set(task.name, found);
     return found;
   };
-  const counts = (task: TaskScores, settings: Settings): Uint32Array | null => reachOf(task, settings)?.runs ?? null;
+  const counts = (task: TaskScores, settings: Settings): Counts | null => reachOf(task, settings)?.runs ?? null;
 
   const passesIn = (task: TaskScores, settings: Settings): Uint8Array | null => {
     if (settings.view === "categories") return passing(task, forCategories(settings));
     if (settings.view === "tasks") return passing(task, settings);
-    const reach = counts(task, settings);
-    return reach && reaches(reach, runsNeeded(settings.agreement, task.runs));
+    return reachOf(task, settings)?.passes(runsNeeded(settings.agreement, task.runs)) ?? null;
   };
   const floorOf = (task: TaskScores, settings: Settings): number | null => {
     if (task.floor === null || !settings.normalize) return task.floor;
@@ -248,7 +258,7 @@ export function viewsOf(scores: Scores): Views {
     };
   };
 
-  const agreementView = (settings: Settings): Picture => {
+  const agreementView = (settings: Settings, between: boolean): Picture => {
     const flip = scores.signed && settings.sign === "hurts";
     const panels: Panel[] = [];
     const rows: number[] = []; // how many panels each task has
@@ -257,16 +267,19 @@ export function viewsOf(scores: Scores): Views {
     for (const name of shown(scores, settings)) {
       const task = taskNamed.get(name)!;
       const reach = lazy(() => reachOf(task, settings)); // maps out of sight wait for the second frame
-      const across = agreements(settings.agreement, task.runs);
+      const across = agreements(settings.agreement, task.runs, between);
       columns = Math.max(columns, across.length);
       rows.push(across.length);
       for (const [title, agreement] of across) {
         const needed = runsNeeded(agreement, task.runs);
-        const passes = lazy(() => reach() && reaches(reach()!.runs, needed));
+        const passes = (): Uint8Array | null => reach()?.passes(needed) ?? null;
         panels.push({
           title: `${name} (${title})`,
           get values() {
-            return reach()?.fractions ?? orderStatistic(task, agreement, flip ? -1 : 1);
+            return reach()?.fractions() ?? orderStatistic(task, agreement, flip ? -1 : 1);
+          },
+          get places() {
+            return reach()?.places() ?? null;
           },
           get passes() {
             return passes();
@@ -300,8 +313,8 @@ export function viewsOf(scores: Scores): Views {
   const categoriesView = (settings: Settings): Picture => {
     const at = forCategories(settings);
     const groups = categoriesOf(scores);
-    const count = new Uint32Array(heads);
-    const classes = new Float32Array(heads);
+    const count = new Uint16Array(heads);
+    const classes = new Uint16Array(heads);
     const members: [string, number, Uint8Array][] = [];
     [...groups].forEach(([category, names], i) => {
       const masks = names.filter((n) => settings.tasks.includes(n)).map((n) => passing(taskNamed.get(n)!, at));
@@ -324,7 +337,7 @@ export function viewsOf(scores: Scores): Views {
       panels: [
         { title: ALL, values: classes, passes: keep, task: null },
         ...members.map(([title, place, mask]) => {
-          const values = lazy(() => filled(new Float32Array(heads), (i) => mask[i]! * place));
+          const values = lazy(() => filled(new Uint16Array(heads), (i) => mask[i]! * place));
           return {
             title,
             get values() {
@@ -348,7 +361,7 @@ export function viewsOf(scores: Scores): Views {
   };
   const views = { tasks: tasksView, agreement: agreementView, categories: categoriesView };
   return {
-    picture: (settings) => views[settings.view](settings),
+    picture: (settings, between = false) => views[settings.view](settings, between),
     number,
     strength,
     passing,
@@ -393,10 +406,11 @@ export function numberName(scores: Scores, settings: Settings = DEFAULTS): strin
   return settings.normalize ? `share of ${name}` : name;
 }
 
-/** Always and Any, and between them the agreement asked for when it is neither. */
-export function agreements(agreement: number, runs: number): [string, number][] {
+/** Always and Any, and between them the agreement asked for when it is neither, or when it is `held`. */
+export function agreements(agreement: number, runs: number, held = false): [string, number][] {
   const needed = runsNeeded(agreement, runs);
-  const between: [string, number][] = needed === 1 || needed === runs ? [] : [[`≥ ${needed} of ${runs}`, agreement]];
+  const same = needed === 1 || needed === runs;
+  const between: [string, number][] = same && !(held && runs > 2) ? [] : [[`≥ ${needed} of ${runs}`, agreement]];
   return [["Always", 1], ...between, ["Any", 0]];
 }
 

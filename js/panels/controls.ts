@@ -36,7 +36,13 @@ export const controls: Panel = (el, store) => {
   const agreement = make("label", "agreement", make("span", "choice-name", "Agreement"), ends, text);
   el.append(cut, sign.el, number.el, agreement);
   let stops: number[] = [];
-  slider.addEventListener("input", () => store.sync({ agreement: stops[slider.valueAsNumber]! }));
+  slider.addEventListener("input", () => {
+    store.show({ agreeing: true });
+    store.sync({ agreement: stops[slider.valueAsNumber]! });
+  });
+  for (const end of ["change", "pointerup", "pointercancel", "blur"]) {
+    slider.addEventListener(end, () => store.show({ agreeing: false }));
+  }
 
   const draw = (): void => {
     const { state } = store;

@@ -8,7 +8,7 @@ import { heatmap } from "./heatmap";
 import { legend } from "./legend";
 
 /** For so many milliseconds after the view began its first frame takes on maps; the others come with the second. */
-const FIRST_FRAME = 28;
+const FIRST_FRAME = 10;
 
 export const grid: Panel = (el, store) => {
   const maps = make("div", "maps");

@@ -33,6 +33,7 @@ export function heatmap(number: number): Panel {
     let image: ImageData | null = null;
     let near = true; // on the screen or not far from it, as long as nothing else is known
     let stale = false;
+    let drawn: readonly unknown[] = []; // what the cells were last drawn from: half of the maps stay as they are in a drag
     const draw = (): void => {
       const picture = store.picture();
       const panel = picture?.panels[number];
@@ -46,15 +47,20 @@ export function heatmap(number: number): Panel {
       const fits = image?.width === layout.across && image.height === layout.down;
       stale = !near && fits;
       if (stale) return; // drawn when it comes near: a drag redraws what can be seen
+      const { range, colours, layersOn } = picture;
+      const { passes } = panel;
+      const places =
+        colours === "categories" ? panel.values : (panel.places ?? store.state.views!.places(panel.values, range));
+      const shades = coloursOf(store.state, picture);
+      const now = [places, passes, shades, layersOn, layout.across, layout.down];
+      if (now.every((one, i) => one === drawn[i])) return;
+      drawn = now;
       setText(count, countText(picture, panel));
       if (!image || !fits) {
         image = new ImageData(layout.across, layout.down);
         [cells.width, cells.height] = [layout.across, layout.down];
       }
-      const { range, colours, layersOn } = picture;
-      const { values, passes } = panel;
-      const places = colours === "categories" ? values : store.state.views!.places(values, range);
-      paint(image, places, passes, layersOn, coloursOf(store.state, picture));
+      paint(image, places, passes, layersOn, shades);
       cells.getContext("2d")!.putImageData(image, 0, 0);
     };
     let laidOut: readonly unknown[] = []; // what ticks and marks were last laid out for

@@ -1,6 +1,6 @@
 // The threshold: its rule, one slider, the number as it is typed, and how many heads pass.
 
-import { parsed, position, type Slider, slider, typed } from "../scales";
+import { parsed, position, sliderStops, typed, unitOf } from "../scales";
 import { type Rule, START } from "../settings";
 import { type Panel, PICTURE, type State, type Store } from "../store";
 import { numberName } from "../views";
@@ -60,17 +60,18 @@ export const threshold: Panel = (el, store) => {
     const picture = store.picture();
     el.hidden = !picture;
     if (!picture || !state.scores) return;
-    const found = thresholdSlider(state);
-    stops = found.stops;
     rule.select.value = state.rule;
-    setText(unit, found.unit);
-    track.max = String(stops.length);
-    track.value = String(position(stops, state.threshold));
+    setText(unit, thresholdUnit(state));
+    // Where the slider can stand, and how many heads pass, takes a look at every task: the first frame does without.
+    if (state.settled) {
+      stops = thresholdStops(state);
+      track.max = String(stops.length);
+      track.value = String(position(stops, state.threshold));
+    }
     const text = state.threshold === null ? "" : typed(state.threshold);
     if (focused(value) !== value || value.dataset.shown === value.value) value.value = text;
     value.dataset.shown = value.value;
     track.setAttribute("aria-valuetext", text || "off");
-    // Every task must be looked at for the number; the first frame does without.
     setText(count, state.settled ? passText(state, picture.passing) : "");
     count.title =
       state.view === "agreement"
@@ -84,28 +85,27 @@ export const threshold: Panel = (el, store) => {
   });
 };
 
-/** Where the slider can stand now; worked out again when that may have changed, not while it is dragged. */
-export function thresholdSlider(state: State): Slider {
-  const { scores, views, rule, normalize } = state;
-  const [low, high] = views!.extent(state);
+/** What the threshold's number is now. */
+function thresholdUnit(state: State): string {
+  const { scores, rule, normalize, sign } = state;
   const name = state.view === "agreement" && !normalize ? "score" : numberName(scores!, state);
   const compared = { either: `|${name}|`, helps: name, hurts: `−${name}` }; // what the threshold is compared with
-  const text = scores!.signed && normalize === null ? compared[state.sign] : name;
-  return views!.once(
-    () => slider(rule, scores!.layers.length * scores!.heads, low, high, text),
-    "slider",
-    rule,
-    low,
-    high,
-    text,
-  );
+  return unitOf(rule, scores!.signed && normalize === null ? compared[sign] : name);
+}
+
+/** Where the slider can stand now; worked out again when that may have changed, not while it is dragged. */
+function thresholdStops(state: State): readonly number[] {
+  const { scores, views, rule } = state;
+  const [low, high] = views!.extent(state);
+  const heads = scores!.layers.length * scores!.heads;
+  return views!.once(() => sliderStops(rule, heads, low, high), "slider", rule, low, high);
 }
 
 /** Move the threshold by so many stops of its slider. */
 export function nudge(store: Store, by: number): void {
   const { state } = store;
   if (!state.scores) return;
-  const { stops } = thresholdSlider(state);
+  const stops = thresholdStops(state);
   const at = Math.max(0, Math.min(stops.length, position(stops, state.threshold) + by));
   const stop = at === 0 ? null : stops[at - 1]!;
   const now = state.threshold;

@@ -13,9 +13,10 @@ import {
   position,
   type Range,
   SIXES,
-  slider,
+  sliderStops,
   ticks,
   typed,
+  unitOf,
 } from "../scales";
 import { type MapName, START } from "../settings";
 
@@ -167,19 +168,19 @@ describe("the threshold's slider", () => {
   it.each(all)(
     "has stops that grow, each at its own place: $rule, $heads heads, $low to $high",
     ({ rule, heads, low, high }) => {
-      const { stops: at, unit } = slider(rule, heads, low, high, "score");
+      const at = sliderStops(rule, heads, low, high);
       expect(at.length).toBeGreaterThan(0);
       expect(at.length).toBeLessThanOrEqual(410);
       expect(at.every((stop, i) => i === 0 || stop > at[i - 1]!)).toBe(true);
       expect(at.map((stop) => position(at, stop))).toEqual(at.map((_, i) => i + 1));
-      expect(unit).not.toBe("");
+      expect(unitOf(rule, "score")).not.toBe("");
       if (rule === "top") expect([at[0], at.at(-1)]).toEqual([1, heads]);
       if (rule === "value") expect(at.at(-1)).toBeGreaterThanOrEqual(high); // the strongest head alone, or none
       if (rule === "value") expect(at[0]).toBeGreaterThan(low);
     },
   );
   it("is off at its first place, and stands at the nearest stop for a number typed", () => {
-    const { stops: at } = slider("value", 12, 0, 0.9, "score");
+    const at = sliderStops("value", 12, 0, 0.9);
     expect([at[0], at.at(-1)]).toEqual([0.0025, 0.9025]);
     expect(position(at, null)).toBe(0);
     expect(position(at, -5)).toBe(1);
@@ -189,7 +190,7 @@ describe("the threshold's slider", () => {
   });
   it("has a stop for the threshold that each rule starts with", () => {
     for (const rule of ["top", "percent", "elbow"] as const) {
-      const { stops: at } = slider(rule, 270, 0, 1, "score");
+      const at = sliderStops(rule, 270, 0, 1);
       expect(at[position(at, START[rule]) - 1]).toBe(START[rule]);
     }
   });

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import golden from "../../tests/golden/views.json";
 import { barTicks } from "../scales";
 import { DEFAULTS, type Settings, START } from "../settings";
-import { viewsOf } from "../views";
+import { agreements, viewsOf } from "../views";
 import { decode, type Header } from "../wire";
 import { bytes, scoresOf, task } from "./fixtures";
 
@@ -94,5 +94,17 @@ describe("the noise floor", () => {
     expect(floor({ normalize: "share" })).toBe(0.125);
     expect(floor({ tasks: ["c"] })).toBeNull();
     expect(floor({ view: "agreement" })).toBeNull();
+  });
+});
+
+describe("the column between Always and Any", () => {
+  it("stays while the slider is held, but not where there is nothing between", () => {
+    const names = (needed: number, runs: number, held?: boolean) =>
+      agreements(needed / runs, runs, held).map(([name]) => name);
+    expect(names(10, 10)).toEqual(["Always", "Any"]);
+    expect(names(10, 10, true)).toEqual(["Always", "≥ 10 of 10", "Any"]);
+    expect(names(1, 10, true)).toEqual(["Always", "≥ 1 of 10", "Any"]);
+    expect(names(4, 10, true)).toEqual(names(4, 10));
+    expect(names(1, 2, true)).toEqual(["Always", "Any"]);
   });
 });

@@ -14,6 +14,9 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+import headwidget as hw
+
+from .explorer_page import ExplorerPage, open_page
 from .hosts import Server, free_port, serving, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -169,3 +172,22 @@ def open_notebook(page: Page, server: Server) -> Iterator[Callable[..., Kernel]]
         kernel.close()
     if kernels:
         page.evaluate("() => window.testPanel.sessionContext.shutdown()")
+
+
+Show = Callable[..., ExplorerPage]
+
+
+@pytest.fixture
+def show(context: BrowserContext, tmp_path: Path) -> Show:
+    """An explorer's page; nothing may go wrong in it."""
+
+    def made(scores: hw.HeadScores, **traits: Any) -> ExplorerPage:
+        view, _, wrong = open_page(context, hw.explore(scores, **traits).to_html(tmp_path / "heads.html"))
+        view.wrong = wrong  # type: ignore[attr-defined]
+        pages.append(view)
+        return view
+
+    pages: list[ExplorerPage] = []
+    yield made  # type: ignore[misc]
+    for view in pages:
+        assert view.wrong == []  # type: ignore[attr-defined]

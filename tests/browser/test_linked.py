@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import BrowserContext
 
 import headwidget as hw
 from headwidget import views
 from headwidget.settings import START, settings
 
 from . import made_up
-from .conftest import wait_until
-from .explorer_page import ExplorerPage, open_page
+from .conftest import Show, wait_until
+from .explorer_page import ExplorerPage
 
 LAYERS, HEADS = 7, 5
 SIGNED = made_up.scores(LAYERS, HEADS, tasks=3, runs=12, signed=True)
 GATES = made_up.fits(LAYERS, HEADS, tasks=("Math", "Syntax"), runs=10)
 RELATIONS = made_up.relations(LAYERS, HEADS, runs=30)
 NAMES = list(SIGNED.tasks)
-
-Show = Callable[..., ExplorerPage]
-
-
-@pytest.fixture
-def show(context: BrowserContext, tmp_path: Path) -> Show:
-    """An explorer's page; nothing may go wrong in it."""
-
-    def made(scores: hw.HeadScores, **traits: Any) -> ExplorerPage:
-        view, _, wrong = open_page(context, hw.explore(scores, **traits).to_html(tmp_path / "heads.html"))
-        view.wrong = wrong  # type: ignore[attr-defined]
-        pages.append(view)
-        return view
-
-    pages: list[ExplorerPage] = []
-    yield made  # type: ignore[misc]
-    for view in pages:
-        assert view.wrong == []  # type: ignore[attr-defined]
 
 
 def same_picture(page: ExplorerPage, scores: hw.HeadScores, **given: Any) -> None:
@@ -213,23 +192,6 @@ def test_the_slider_moves_the_threshold_and_clear_ends_it(show: Show) -> None:
     assert (view.threshold(), view.slider().input_value()) == ("", "0")
 
 
-def test_the_agreement_slider_goes_from_any_to_always_with_pythons_counts(show: Show) -> None:
-    view = show(GATES, view="agreement", threshold=0.5)
-    for needed in range(1, 11):
-        view.set_slider("agreement", needed - 1)
-        on = GATES.on(0.5, needed / 10)  # (task, layer, head)
-        between = [] if needed in (1, 10) else [f"≥ {needed} of 10"]
-        columns = ["Always", *between, "Any"]
-        assert view.titles() == [f"{task} ({column})" for task in GATES.tasks for column in columns]
-        at = {1: len(columns) - 1, 10: 0}.get(needed, 1)
-        counts = [f"{int(mask.sum())} on" for mask in on]
-        assert [view.counts()[t * len(columns) + at] for t in range(2)] == counts
-        assert view.text("count") == f"{int(on.any(axis=0).sum())} of {LAYERS * HEADS} heads"
-        for t, mask in enumerate(on):
-            assert view.bright(t * len(columns) + at) == mask.ravel().nonzero()[0].tolist()
-    assert view.text("agreed") == "in all 10 runs"
-
-
 def test_a_legend_entry_stands_out_alone_and_a_second_click_shows_all_again(show: Show) -> None:
     view = show(RELATIONS, view="categories", threshold=0.1)
     same_picture(view, RELATIONS, view="categories", threshold=0.1)
@@ -392,21 +354,6 @@ def test_escape_closes_a_menu_and_keeps_the_selection(show: Show) -> None:
     view.page.mouse.click(5, 5)
     wait_until(lambda: not popup.is_visible(), "a press elsewhere to close it")
     assert view.selected() == [(1, 1)]
-
-
-def test_a_row_a_task_whatever_its_runs(show: Show) -> None:
-    rng = np.random.default_rng(0)
-    scores = hw.HeadScores.from_arrays({"many": rng.random((10, 3, 4)), "once": rng.random((1, 3, 4)), "more": rng.random((10, 3, 4))}, method="mine")
-    view = show(scores, view="agreement", agreement=0.5)
-    assert view.titles() == [
-        *("many (Always)", "many (≥ 5 of 10)", "many (Any)"),
-        *("once (Always)", "once (Any)"),
-        *("more (Always)", "more (≥ 5 of 10)", "more (Any)"),
-    ]
-    boxes = [view.plot(i).bounding_box() for i in range(8)]
-    lefts, tops = ([round(box[side]) for box in boxes if box] for side in ("x", "y"))
-    assert lefts[0] == lefts[3] == lefts[5] and lefts[2] == lefts[4] == lefts[7]
-    assert tops[0] == tops[2] < tops[3] == tops[4] < tops[5] == tops[7]
 
 
 def test_the_threshold_says_what_it_is_compared_with(show: Show) -> None:
