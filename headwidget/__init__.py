@@ -33,6 +33,8 @@ _WHERE = {
     "knockout": "headwidget.intervene",
     "amplify": "headwidget.intervene",
     "keep_only": "headwidget.circuit",
+    "live": "headwidget.lab",
+    "Lab": "headwidget.lab",
 }
 """Where each public name lives. A module is imported when its name is first used, so ``import headwidget`` is fast and needs no torch."""
 
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from headwidget.files import open as open  # noqa: A004
     from headwidget.intervene import amplify as amplify
     from headwidget.intervene import knockout as knockout
+    from headwidget.lab import Lab as Lab
+    from headwidget.lab import live as live
     from headwidget.models import Family as Family
     from headwidget.models import Model as Model
     from headwidget.models import load as load

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 
 from headwidget import chance, hooks, methods
-from headwidget.batch import batches, correct, forward
+from headwidget.batch import batches, correct, forward, plan
 from headwidget.methods import Together
 from headwidget.models import Model, load
 from headwidget.progress import Progress
@@ -23,6 +24,8 @@ from headwidget.tasks.encode import Encoded, EncodedTask, encode
 
 if TYPE_CHECKING:
     from headwidget.methods import Chunk, Method
+
+T = TypeVar("T")
 
 
 def score(
@@ -53,13 +56,10 @@ def score(
     if only_correct:
         ready.keep_correct()
     partial = False
-    with Progress(*ready.method.steps(ready.tasks, ready.options), ready.method.name, progress) as bar:
-        ready.its.note = bar.note
+    with Progress(*ready.steps(), ready.method.name, progress) as bar:
         try:
-            for task, chunk in ready.chunks():
-                ready.add(task, chunk)
-                if ready.method.together is None:  # else the method itself says how far it is
-                    bar.note(task.name, len(chunk.runs) * chunk.values.shape[1] / ready.model.shape[0])
+            for _ in ready.land(bar.note):
+                pass
         except KeyboardInterrupt:
             partial = True
             if not any(ready.done(task) for task in ready.tasks):
@@ -121,17 +121,59 @@ class Scoring:
     """What a method that scores all tasks together is told and leaves behind."""
     dropped: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     known_accuracy: dict[str, dict[str, float]] = field(default_factory=dict)
+    halved: list[int] = field(default_factory=list)
+    """The batch sizes that were gone down to because memory ran out."""
     _cells: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)  # aspect, task: (run, layer, head), NaN where nothing has landed; "" is the score
     _right: dict[str, np.ndarray] = field(default_factory=dict)  # (2, run)
 
+    def steps(self) -> tuple[float, str]:
+        """How much there is to do, and what it is counted in."""
+        return self.method.steps(self.tasks, self.options)
+
+    def land(self, note: Callable[[str, float], None]) -> Iterator[tuple[EncodedTask, Chunk]]:
+        """Score everything: each chunk when it is in its place. ``note(what, steps)`` is told of every step that is done."""
+        self.its.note = note
+        for task, chunk in self.chunks():
+            self.add(task, chunk)
+            if self.method.together is None:  # else the method itself says how far it is
+                note(task.name, len(chunk.runs) * chunk.values.shape[1] / self.model.shape[0])
+            yield task, chunk
+
     def chunks(self) -> Iterator[tuple[EncodedTask, Chunk]]:
-        """Every chunk of every task, as it lands."""
+        """Every chunk of every task, as it lands. Out of memory, a batch is halved and the work goes on with what is not done yet."""
         if self.method.together is not None:
-            yield from self.method.together(self.model, self.tasks, self.batch_size, self.options, self.its)
+            yield from self._halving(lambda: self.method.together(self.model, self.tasks, self.batch_size, self.options, self.its))  # type: ignore[misc]
             return
         for task in self.tasks:
-            for chunk in self.method.run(self.model, task, self.batch_size, self.options):
+            for chunk in self._halving(functools.partial(self._rest, task)):
                 yield task, chunk
+
+    def _rest(self, task: EncodedTask) -> Iterator[Chunk]:
+        """The chunks of the runs of a task that are not done yet."""
+        done = set(self.done(task))
+        left = [i for i in range(len(task.examples)) if i not in done]
+        rest = dataclasses.replace(task, examples=tuple(task.examples[i] for i in left)) if done else task
+        for chunk in self.method.run(self.model, rest, self.batch_size, self.options):
+            yield dataclasses.replace(chunk, runs=tuple(left[i] for i in chunk.runs)) if done else chunk
+
+    def _halving(self, start: Callable[[], Iterator[T]]) -> Iterator[T]:
+        """What ``start`` yields; where memory runs out it is started again with half the batch."""
+        while True:
+            try:
+                yield from start()
+                return
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not out_of_memory(error) or self.batch_size == 1:
+                    raise
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            self.batch_size = max(1, (self.batch_size or self._usual_batch()) // 2)
+            self.halved.append(self.batch_size)
+
+    def _usual_batch(self) -> int:
+        """How many prompts run together where nobody said how many."""
+        own: int | None = getattr(self.options, "batch", None)
+        return own or max(len(runs) for task in self.tasks for runs in plan(task.examples, self.model, None))
 
     def add(self, task: EncodedTask, chunk: Chunk) -> None:
         """Put a chunk in its place."""
@@ -185,14 +227,41 @@ class Scoring:
         have = {task.name: self.done(task) for task in self.tasks}
         kept = [task for task in self.tasks if have[task.name]]
         arrays = {aspect: {t.name: of[t.name][have[t.name]] for t in kept} for aspect, of in self._cells.items()}
+        own = {"partial": partial, "tasks": {t.name: self._task_meta(t, have[t.name]) for t in kept}}
+        return self._made(arrays, {t.name: [self.labels(t)[i] for i in have[t.name]] for t in kept}, {**self._meta(), **self.its.meta, **own})
+
+    def snapshot(self) -> HeadScores:
+        """What can be shown now: of each task the runs that are done or, while none is, those under way. What is not scored yet is 0 there, and
+        ``meta["unscored"]`` says which rows that are."""
+        shown, labels, unscored = {}, {}, {}
+        for task in self.tasks:
+            cells = self._cells.get("", {}).get(task.name)
+            runs = self.done(task)
+            if not runs and cells is not None:
+                runs = [int(i) for i in np.flatnonzero(np.isfinite(cells).any((1, 2)))]
+            values = cells[runs] if cells is not None and runs else np.full((1, *self.model.shape), np.nan, np.float32)
+            missing = np.isnan(values).any(axis=(0, 2), keepdims=True)  # (1, layer, 1)
+            shown[task.name] = np.where(missing, 0, values)
+            labels[task.name] = [self.labels(task)[i] for i in runs] or ["not scored yet"]
+            if missing.any():
+                unscored[task.name] = [int(row) for row in np.flatnonzero(missing)]
+        meta = {
+            "model": self.model.name,
+            "partial": True,
+            "unscored": unscored,
+            **({"display": self.its.meta["display"]} if "display" in self.its.meta else {}),
+        }
+        return self._made({"": shown}, labels, meta)
+
+    def _made(self, arrays: dict[str, dict[str, np.ndarray]], runs: dict[str, list[str]], meta: dict[str, Any]) -> HeadScores:
         return HeadScores.from_arrays(
             arrays.pop("", {}),
             method=self.method.name,
-            runs={t.name: [self.labels(t)[i] for i in have[t.name]] for t in kept},
+            runs=runs,
             layers=[layer.index for layer in self.model.layers],
             signed=self.method.signed and not getattr(self.options, "abs", False),
-            categories={t.name: t.category for t in kept if t.category is not None},
-            meta={**self._meta(), **self.its.meta, "partial": partial, "tasks": {t.name: self._task_meta(t, have[t.name]) for t in kept}},
+            categories={t.name: t.category for t in self.tasks if t.category is not None and t.name in runs},
+            meta=meta,
             aspects=arrays,
         )
 
@@ -213,6 +282,7 @@ class Scoring:
             "options": options_meta(self.options),
             "seed": self.seed,
             "batch_size": self.batch_size,
+            **({"out_of_memory": f"the batch was halved to {self.halved[-1]}"} if self.halved else {}),
             "versions": {
                 "headwidget": headwidget.__version__,
                 "torch": torch.__version__,
@@ -248,6 +318,11 @@ class Scoring:
         if "beats_foil" not in known:
             return None
         return chance.foil_warning(known["beats_foil"], known["foils"], self.method.at_chance)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Did memory run out, on a device or on the host?"""
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
 
 def options_meta(options: Any) -> dict[str, Any]:

@@ -5,6 +5,8 @@ Attention stays as the user set it (sdpa stays sdpa): only the output projection
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -16,6 +18,43 @@ from headwidget.models import Layer, Model
 
 Take = Callable[[int, Tensor], None]
 without_backward = torch.inference_mode
+
+
+# ---- threads ----
+
+_locks: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
+_locks_lock = threading.Lock()
+_thread = threading.local()
+
+
+def lock(model: Model) -> threading.RLock:
+    """Who holds it has the model to himself: hooks and gates belong to a model, so two threads must never run one at the same time."""
+    with _locks_lock:
+        return _locks.setdefault(model.module, threading.RLock())
+
+
+class Stopped(KeyboardInterrupt):
+    """Work was asked to stop, as Ctrl-C asks: what is done is kept."""
+
+
+@contextmanager
+def stoppable(stop: threading.Event) -> Iterator[None]:
+    """Whatever this thread runs inside ends with :class:`Stopped` at the next layer of a forward once ``stop`` is set."""
+    before, _thread.stop = getattr(_thread, "stop", None), stop
+    try:
+        yield
+    finally:
+        _thread.stop = before
+
+
+def check_stop() -> None:
+    """Go on, unless this thread was asked to stop."""
+    stop = getattr(_thread, "stop", None)
+    if stop is not None and stop.is_set():
+        raise Stopped
+
+
+# ---- heads ----
 
 
 @contextmanager
@@ -109,20 +148,22 @@ def stand_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
 
 @contextmanager
 def frozen(model: Model) -> Iterator[None]:
-    """Evaluation mode and no gradients to weights inside; every module and parameter is as it was afterwards."""
-    training = [m for m in model.module.modules() if m.training]
-    wanting = [p for p in model.module.parameters() if p.requires_grad]
-    try:
-        for m in training:
-            m.training = False
-        for p in wanting:
-            p.requires_grad_(False)
-        yield
-    finally:
-        for m in training:
-            m.training = True
-        for p in wanting:
-            p.requires_grad_(True)
+    """Evaluation mode and no gradients to weights inside; every module and parameter is as it was afterwards. Other threads wait for the model meanwhile."""
+    with lock(model):
+        check_stop()
+        training = [m for m in model.module.modules() if m.training]
+        wanting = [p for p in model.module.parameters() if p.requires_grad]
+        try:
+            for m in training:
+                m.training = False
+            for p in wanting:
+                p.requires_grad_(False)
+            yield
+        finally:
+            for m in training:
+                m.training = True
+            for p in wanting:
+                p.requires_grad_(True)
 
 
 @contextmanager
@@ -155,6 +196,7 @@ def _on_projections(model: Model, hook: Callable[[int, Layer, Tensor], Tensor | 
 
     def place(row: int, layer: Layer) -> Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]:
         def before(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+            check_stop()
             fired[row] += 1
             changed = hook(row, layer, args[0])
             return None if changed is None else (changed, *args[1:])

@@ -110,8 +110,6 @@ class Explorer(anywidget.AnyWidget):
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
 
-    scores: HeadScores
-    """The scores that are shown."""
     preview: str | None
     """The picture that stands in for the widget where none can run (GitHub, nbviewer): ``"png"``, ``"svg"``, or None for none."""
 
@@ -123,7 +121,7 @@ class Explorer(anywidget.AnyWidget):
             raise TypeError(f"explore takes HeadScores or the path of a saved file; got {type(scores).__name__}.")
         if preview not in ("png", "svg", None):
             raise ValueError(f"preview {preview!r} is not known; use 'png', 'svg' or None.")
-        self.scores, self.preview = scores, preview
+        self._shown, self.preview = scores, preview
         self._told: set[str] = set()  # what the front end has just said
         self._last_threshold: float | None = None
         header, buffer = wire.encode(scores)
@@ -134,6 +132,11 @@ class Explorer(anywidget.AnyWidget):
         assets = {"_esm": asset("widget.js"), "_css": asset("widget.css")}
         super().__init__(_header=header, _buffer=buffer, **assets, **start)
         self._told = set()
+
+    @property
+    def scores(self) -> HeadScores:
+        """The scores that are shown."""
+        return self._shown
 
     # ---- out ----
 
@@ -228,14 +231,14 @@ class Explorer(anywidget.AnyWidget):
     @traitlets.validate(*settings.NAMES)
     def _valid_setting(self, proposal: Any) -> Any:
         try:
-            return settings.check(self.scores, proposal["trait"].name, proposal["value"])
+            return settings.check(self._shown, proposal["trait"].name, proposal["value"])
         except ValueError as error:
             raise TraitError(str(error)) from None
 
     @traitlets.validate("selected")
     def _valid_selected(self, proposal: Any) -> list[list[int]]:
         try:
-            return settings.selected(self.scores, proposal["value"])
+            return settings.selected(self._shown, proposal["value"])
         except ValueError as error:
             raise TraitError(str(error)) from None
 
@@ -244,16 +247,16 @@ class Explorer(anywidget.AnyWidget):
         if proposal["value"] is None:
             return None
         try:
-            return settings.selected(self.scores, [proposal["value"]])[0]
+            return settings.selected(self._shown, [proposal["value"]])[0]
         except ValueError as error:
             raise TraitError(str(error).replace("selected is a list of [layer, head]", "hover is [layer, head] or None")) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         """A misspelt trait is an error, not a new attribute; and what was sent to the browser cannot be exchanged here alone."""
-        if name == "scores" and "scores" in self.__dict__:
+        if name == "scores":
             raise AttributeError("an explorer keeps its scores; make another with hw.explore(scores).")
-        if not name.startswith("_") and not hasattr(type(self), name) and name not in ("scores", "preview"):
-            near = difflib.get_close_matches(name, ["selected", "hover", *settings.NAMES], 1)
+        if not name.startswith("_") and not hasattr(type(self), name) and name != "preview":
+            near = difflib.get_close_matches(name, [own for own in self.trait_names() if not own.startswith("_")], 1)
             raise AttributeError(f"an explorer has no {name!r}{f'; did you mean {near[0]!r}?' if near else '.'}")
         super().__setattr__(name, value)
 

@@ -17,6 +17,7 @@ exported page. The size does not grow with the number of prompts (``reduce.MOST_
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,7 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
     tasks: list[dict[str, Any]] = []
     exact: list[Array] = []  # each (map, layer, head)
     rises: list[Steps] = []  # each (rank, layer, head)
+    unscored = _unscored(scores)
     for name in scores.tasks:
         values = scores.values(name)
         low, high = reduce.interval(values)
@@ -62,6 +64,7 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
                 "runs": len(values),
                 "ranks": kept,
                 "bits": 16 if packed else 32,
+                **({"unscored": unscored[name]} if name in unscored else {}),
             }
         )
     header = {
@@ -77,6 +80,14 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         "tasks": tasks,
     }
     return header, b"".join(part.astype("<f4").tobytes() for part in exact) + _planes(rises)
+
+
+def _unscored(scores: HeadScores) -> dict[str, list[int]]:
+    """The rows of each task that a live run has not come to yet."""
+    known = scores.meta.get("unscored")
+    found = known if isinstance(known, Mapping) else {}
+    rows = range(scores.shape[0])
+    return {name: [row for row in found[name] if row in rows] for name in scores.tasks if isinstance(found.get(name), Sequence)}
 
 
 def decode(header: dict[str, Any], buffer: bytes) -> list[dict[str, Any]]:

@@ -6,6 +6,8 @@ export interface WidgetModel {
   save_changes(): void;
   on(event: string, callback: () => void): void;
   off(event: string, callback: () => void): void;
+  /** Tell the kernel something that is no trait; a page without one has none. */
+  send?(content: unknown): void;
 }
 
 /** A model that keeps its state to itself. */

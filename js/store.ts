@@ -188,7 +188,11 @@ export function createStore(
     reading = true;
     queueMicrotask(() => {
       reading = false;
-      if (!signal.aborted) apply({ point: null, cursor: { row: 0, head: 0 }, box: null, ...readScores(model) });
+      if (signal.aborted) return;
+      const [before, now] = [state.scores, readScores(model)];
+      // A live run sends the same heads again and again: what is pointed at stays.
+      const same = before?.heads === now.scores?.heads && before?.layers.join() === now.scores?.layers.join();
+      apply({ ...(same ? {} : { point: null, cursor: { row: 0, head: 0 }, box: null }), ...now });
     });
   };
   const newHover = (): void => {

@@ -170,9 +170,14 @@ export function viewsOf(scores: Scores): Views {
     }
     return scores.signed ? Math.max(found, ANY_POSITIVE) : found;
   };
+  /** A mask without the heads that are not scored yet. */
+  const scored = (task: TaskScores, mask: Uint8Array): Uint8Array => {
+    for (const row of task.unscored ?? []) mask.fill(0, row * scores.heads, (row + 1) * scores.heads);
+    return mask;
+  };
   const passing = (task: TaskScores, settings: Settings): Uint8Array | null => {
     const edge = cut(task, settings);
-    return edge === null ? null : reaches(strength(task, settings), edge);
+    return edge === null ? null : scored(task, reaches(strength(task, settings), edge));
   };
 
   /** The cut on the scale of the runs: top, percent and elbow do not depend on scale, and a share is turned back. */
@@ -215,7 +220,7 @@ export function viewsOf(scores: Scores): Views {
     );
     const masks = new Map<number, Uint8Array>();
     const passes = (needed: number): Uint8Array => {
-      const mask = masks.get(needed) ?? reaches(runs, needed);
+      const mask = masks.get(needed) ?? scored(task, reaches(runs, needed));
       masks.set(needed, mask);
       return mask;
     };

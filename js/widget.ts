@@ -1,5 +1,6 @@
 // The widget's front end: anywidget calls render for every view, and what render returns when the view goes.
 
+import { createLab, type Lab } from "./lab";
 import type { WidgetModel } from "./model";
 import type { Scheme } from "./palette";
 import { card } from "./panels/card";
@@ -9,6 +10,10 @@ import { make } from "./panels/dom";
 import { grid } from "./panels/grid";
 import { header } from "./panels/header";
 import { help } from "./panels/help";
+import { head } from "./panels/live/head";
+import { intervene } from "./panels/live/intervene";
+import { prompt } from "./panels/live/prompt";
+import { run } from "./panels/live/run";
 import { status } from "./panels/status";
 import { nudge } from "./panels/threshold";
 import { createStore, type Panel, type Store } from "./store";
@@ -50,7 +55,9 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
         signal.addEventListener("abort", panel(box, store));
       }
     };
-    build(FIRST);
+    const lab = createLab(model, signal);
+    build(lab ? [...FIRST.slice(0, 1), ["run", run(lab)], ...FIRST.slice(1)] : FIRST);
+    if (lab) signal.addEventListener("abort", answered(store, lab));
     const observer = new ResizeObserver(measure);
     observer.observe(root);
     signal.addEventListener("abort", () => observer.disconnect());
@@ -60,6 +67,12 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     afterPaint(() => {
       if (signal.aborted) return;
       build(LATER);
+      if (lab)
+        build([
+          ["prompt", prompt(lab)],
+          ["head", head(lab)],
+          ["intervene", intervene(lab)],
+        ]);
       store.show({ settled: true });
       requestAnimationFrame(() => {
         root.dataset.ready = "1";
@@ -74,6 +87,12 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     root.remove();
   };
 }
+
+/** Tell the kernel when new scores were painted: it sends as many pictures of a run as are seen. */
+const answered = (store: Store, lab: Lab): (() => void) =>
+  store.subscribe((changed) => {
+    if (changed.has("scores")) afterPaint(() => lab.ask("painted"));
+  });
 
 /** Call back when the next frame has been painted: a message posted in a frame's callback comes after its painting. */
 function afterPaint(act: () => void): void {

@@ -20,6 +20,8 @@ export interface TaskHeader {
   readonly ranks: readonly number[];
   /** 32: all of them are exact. 16: those between minimum and maximum are steps of the head's range, rounded down. */
   readonly bits: number;
+  /** The rows that a live run has not come to yet: their numbers mean nothing. */
+  readonly unscored?: readonly number[];
 }
 
 export interface Header {

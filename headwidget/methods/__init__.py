@@ -100,6 +100,11 @@ class Method:
 _WHERE = {name: f"headwidget.methods.{name}" for name in ("ablation", "gradient", "attribution", "probe", "gating", "relations", "patterns")}
 
 
+def names() -> tuple[str, ...]:
+    """All methods."""
+    return tuple(_WHERE)
+
+
 def find(name: str) -> Method:
     """A method by name."""
     if not isinstance(name, str) or name not in _WHERE:

@@ -58,6 +58,11 @@ class FrozenNorm:
         size = x.var(-1, keepdim=True, unbiased=False) if self.centred else x.pow(2).mean(-1, keepdim=True)
         return (size + self.eps).rsqrt()
 
+    def ahead(self, part: Tensor, x: Tensor) -> Tensor:
+        """What of ``x`` is ``part``, behind the norm, scale held at ``x``."""
+        centred = part - part.mean(-1, keepdim=True) if self.centred else part
+        return centred * self.gain.to(part.device) * self.scale(x).to(part.device)
+
     def back(self, direction: Tensor, x: Tensor) -> Tensor:
         """A direction behind the norm, as the direction before it that reads the same, scale held at ``x``."""
         before = direction * self.gain.to(direction.device) * self.scale(x).to(direction.device)
@@ -85,19 +90,25 @@ def run(model: Model, task: EncodedTask, batch_size: int | None, options: Attrib
     norm = FrozenNorm.of(model.final_norm)
     posts = [FrozenNorm.of(layer.post_norm) if layer.post_norm is not None else None for layer in model.layers]
     unembedding: Any = model.unembedding.weight
-    average = unembedding.detach().mean(0, dtype=torch.float32)  # (width,)
+    mean = average(model)
     for batch in batches(task.examples, model, batch_size):
         with hooks.scoring(model):
-            found = _Found(model, batch)
+            found = Found(model, batch)
             logits = found.run()
-            towards = _direction(unembedding, average, batch)  # (batch, k, width)
+            towards = _direction(unembedding, mean, batch)  # (batch, k, width)
             direction = norm.back(towards, found.final)
             values = torch.stack([found.along(row, direction, posts[row]).to(model.device) for row in range(len(model.layers))], dim=1)
             chunk = land(batch.runs, slice(None), values, correct(logits, batch))
         yield chunk
 
 
-class _Found:
+def average(model: Model) -> Tensor:
+    """The direction of the mean logit, (width,)."""
+    unembedding: Any = model.unembedding.weight
+    return unembedding.detach().mean(0, dtype=torch.float32)  # type: ignore[no-any-return]
+
+
+class Found:
     """What one forward leaves behind: every head's z, and what the norms saw, at the answer's positions only."""
 
     def __init__(self, model: Model, batch: Batch) -> None:

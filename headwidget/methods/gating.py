@@ -93,6 +93,11 @@ class Gating:
             raise ValueError(f"start is two gates between 0 and 1, the lower one first, such as (0.5, 1); got {self.start!r}.")
         return low, high
 
+    @property
+    def batch(self) -> int:
+        """Prompts an update, where nobody said how many."""
+        return BATCH[self.preset]
+
     def pressure(self, stage: str) -> float:
         """lambda of a stage: positive keeps heads, negative drops them."""
         assert self.strength is not None
@@ -106,7 +111,7 @@ def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None,
         its.labels[task.name] = tuple(f"fit {i}" for i in range(options.fits))
         its.right[task.name] = answered(model, task, batch_size)
         its.tasks[task.name] = {"gating": {}, **_doubt(task, its.right[task.name])}
-        for chunk in fit(model, task, batch_size or BATCH[options.preset], options, its):
+        for chunk in fit(model, task, batch_size or options.batch, options, its):
             yield task, chunk
 
 

@@ -91,6 +91,11 @@ function line(state: State, task: TaskScores, cell: number, range: Range): HTMLE
   const passes = views!.passesIn(task, state)?.[cell] ?? 1;
   const title = make("th", "card-task", `${task.warning ? "⚠ " : ""}${task.name}`);
   title.scope = "row";
+  if (task.unscored?.includes(Math.floor(cell / scores!.heads))) {
+    const none = make("td", "card-none", "not scored yet");
+    none.colSpan = 5;
+    return make("tr", "card-row", title, none);
+  }
   const row = make(
     "tr",
     "card-row",

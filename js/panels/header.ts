@@ -35,7 +35,13 @@ export const header: Panel = (el, store) => {
     setText(model, scores.model || "Attention heads");
     setText(
       about,
-      [scores.method, runsText(store.state), scores.partial ? "stopped early" : ""].filter(Boolean).join(" · "),
+      [
+        scores.method,
+        runsText(store.state),
+        scores.tasks.some((task) => task.unscored) ? "not all scored yet" : scores.partial ? "stopped early" : "",
+      ]
+        .filter(Boolean)
+        .join(" · "),
     );
     VIEWS.forEach(([name], i) => {
       views[i]!.setAttribute("aria-pressed", String(name === view));

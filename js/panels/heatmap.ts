@@ -52,7 +52,7 @@ export function heatmap(number: number): Panel {
       const places =
         colours === "categories" ? panel.values : (panel.places ?? store.state.views!.places(panel.values, range));
       const shades = coloursOf(store.state, picture);
-      const now = [places, passes, shades, layersOn, layout.across, layout.down];
+      const now = [places, passes, shades, layersOn, layout.across, layout.down, task?.unscored];
       if (now.every((one, i) => one === drawn[i])) return;
       drawn = now;
       setText(count, countText(picture, panel));
@@ -61,6 +61,8 @@ export function heatmap(number: number): Panel {
         [cells.width, cells.height] = [layout.across, layout.down];
       }
       paint(image, places, passes, layersOn, shades);
+      if (task?.unscored?.length) clear(image, task.unscored, layersOn);
+      hatch(plot, marks, task?.unscored ?? [], layersOn, layersOn === "y" ? layout.down : layout.across);
       cells.getContext("2d")!.putImageData(image, 0, 0);
     };
     let laidOut: readonly unknown[] = []; // what ticks and marks were last laid out for
@@ -208,6 +210,32 @@ function paint(
   }
 }
 
+/** Stripes over the layers that are not scored yet, a piece for each run of them. */
+function hatch(plot: Element, before: Element, rows: readonly number[], layersOn: "y" | "x", count: number): void {
+  for (const old of plot.querySelectorAll(".hw-hatched")) old.remove();
+  const [start, size, from, length] =
+    layersOn === "y" ? (["top", "height", "left", "width"] as const) : (["left", "width", "top", "height"] as const);
+  for (let i = 0, first = 0; i < rows.length; i++) {
+    if (rows[i + 1] === rows[i]! + 1) continue;
+    const piece = make("div", "hatched");
+    piece.style[start] = `${(100 * rows[first]!) / count}%`;
+    piece.style[size] = `${(100 * (i - first + 1)) / count}%`;
+    piece.style[from] = "0";
+    piece.style[length] = "100%";
+    plot.insertBefore(piece, before);
+    first = i + 1;
+  }
+}
+
+/** Nothing where nothing is scored yet: the hatching behind the cells shows. */
+function clear({ data, width, height }: ImageData, rows: readonly number[], layersOn: "y" | "x"): void {
+  const out = new Uint32Array(data.buffer);
+  for (const row of rows) {
+    if (layersOn === "y") out.fill(0, row * width, (row + 1) * width);
+    else for (let y = 0; y < height; y++) out[y * width + row] = 0;
+  }
+}
+
 /** A head as it is read aloud. */
 export function spokenHead(store: Store, cell: Cell): string {
   const { scores } = store.state;
@@ -216,12 +244,16 @@ export function spokenHead(store: Store, cell: Cell): string {
   const [layer, head] = headAt(scores, cell);
   const i = cell.row * scores.heads + cell.head;
   const classes = picture.colours === "categories";
-  const values = picture.panels.map(({ title, values }) =>
-    classes
-      ? title === picture.panels[0]?.title
-        ? picture.legend[values[i]!]?.name
-        : ""
-      : `${title} ${values[i]!.toPrecision(3)}`,
+  const unscored = (name: string | null): boolean =>
+    !!scores.tasks.find((task) => task.name === name)?.unscored?.includes(cell.row);
+  const values = picture.panels.map(({ title, values, task }) =>
+    unscored(task)
+      ? `${title} not scored yet`
+      : classes
+        ? title === picture.panels[0]?.title
+          ? picture.legend[values[i]!]?.name
+          : ""
+        : `${title} ${values[i]!.toPrecision(3)}`,
   );
   return `Layer ${layer}, head ${head}: ${values.filter(Boolean).join(", ")}`;
 }

@@ -1,0 +1,159 @@
+// A prompt that is typed: its tokens, what comes next before and after heads were scaled, and the map of what each head adds to a token.
+
+import type { Lab, Prediction } from "../../lab";
+import { rangeOf, sortedScores } from "../../scales";
+import type { Change, Store } from "../../store";
+import type { Picture } from "../../views";
+import { colourbar } from "../colourbar";
+import { all, button, keepKeys, make, setText } from "../dom";
+import { heatmap } from "../heatmap";
+
+const PAUSE = 180; // ms without a key before the model reads
+const MAP_WIDTH = 420;
+
+export const prompt =
+  (lab: Lab) =>
+  (el: HTMLElement, store: Store): (() => void) => {
+    const box = make("textarea", "prompt-text");
+    box.rows = 2;
+    box.placeholder = "Type a prompt: The capital of France is";
+    box.value = lab.state.prompt;
+    box.setAttribute("aria-label", "Prompt");
+    keepKeys(box);
+    let typing: ReturnType<typeof setTimeout> | undefined;
+    box.addEventListener("input", () => {
+      clearTimeout(typing);
+      typing = setTimeout(() => lab.set({ prompt: box.value, target: null }), PAUSE);
+    });
+    const tokens = make("div", "tokens");
+    tokens.setAttribute("aria-label", "Tokens");
+    tokens.setAttribute("role", "img");
+    const error = make("div", "error");
+    error.setAttribute("role", "alert");
+    const next = make("div", "next");
+    const note = make("p", "prompt-note");
+    const [figure, bar] = [make("figure", "map"), make("div", "bar")];
+    figure.classList.add("hw-first", "hw-last");
+    const map = make("div", "prompt-map", figure, bar);
+    el.append(
+      make("h3", "live-name", "Prompt"),
+      box,
+      tokens,
+      error,
+      make("div", "prompt-body", make("div", "prompt-next", next, note), map),
+    );
+    const own = promptStore(lab, store, map);
+    const disposes = [heatmap(0)(figure, own), colourbar(bar, own)];
+
+    const draw = (): void => {
+      const { _reading: read, target } = lab.state;
+      setText(error, read.error ?? "");
+      error.hidden = !read.error;
+      tokens.replaceChildren(...(read.tokens ?? []).map((token) => make("span", "token", shown(token))));
+      tokens.hidden = !read.tokens?.length;
+      const list = read.predictions ?? [];
+      const after = new Map((read.scaled ?? []).map(([id, , p]) => [id, p]));
+      const chosen = target ?? list[0]?.[0];
+      const rows = list.map((one) => line(one, read.scaled ? (after.get(one[0]) ?? 0) : null, one[0] === chosen, lab));
+      const fresh = (read.scaled ?? []).filter(([id]) => !list.some(([known]) => known === id)).slice(0, 3);
+      const others = fresh.map(([id, text, p]) => line([id, text, 0], p, false, null));
+      next.replaceChildren(...rows, ...others);
+      setText(
+        note,
+        !list.length
+          ? ""
+          : (read.why_not ??
+              `Next token${read.scaled ? ", before and after heads are scaled" : ""}. Click one: the map shows what each head adds to its logit (read in ${read.ms} ms).`),
+      );
+      map.hidden = !list.length || !!read.why_not;
+      if (document.activeElement !== box && box.value !== lab.state.prompt) box.value = lab.state.prompt;
+    };
+    draw();
+    const stop = lab.subscribe((changed) => {
+      if (["_reading", "target", "prompt"].some((name) => changed.has(name as never))) draw();
+    });
+    return all(() => clearTimeout(typing), stop, ...disposes);
+  };
+
+/** A token as people read it: spaces and line ends are seen. */
+export const shown = (token: string): string => token.replace(/ /g, "␣").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "∅";
+
+function line([id, text, p]: Prediction, after: number | null, chosen: boolean, lab: Lab | null): HTMLElement {
+  const percent = (number: number): string => `${(100 * number).toFixed(1)}%`;
+  const said = after === null ? percent(p) : `${percent(p)} → ${percent(after)}`;
+  const row = button("prediction", "", lab ? "Show what each head adds to this token" : "", () =>
+    lab?.set({ target: id }),
+  );
+  row.disabled = !lab;
+  const strip = make("span", "prediction-bar");
+  strip.style.setProperty("--hw-before", String(p));
+  strip.style.setProperty("--hw-after", String(after ?? p));
+  row.append(make("span", "prediction-text", shown(text)), strip, make("span", "prediction-value", said));
+  row.setAttribute("aria-pressed", String(chosen));
+  return row;
+}
+
+/** The store as the prompt's own map sees it: one panel, of what heads add to the chosen token. */
+function promptStore(lab: Lab, store: Store, map: HTMLElement): Store {
+  let made: { of: unknown[]; picture: Picture } | null = null;
+  const picture = (): Picture | null => {
+    const { scores, orientation } = store.state;
+    const { _maps: bytes, _reading: read, target } = lab.state;
+    const list = read.predictions ?? [];
+    const cells = scores ? scores.layers.length * scores.heads : 0;
+    if (!scores || !bytes || !list.length || bytes.byteLength !== 4 * cells * list.length) return null;
+    const of = [bytes, target, orientation, scores.layers.length];
+    if (made?.of.every((one, i) => one === of[i])) return made.picture;
+    const at = Math.max(
+      0,
+      list.findIndex(([id]) => id === target),
+    );
+    const from = bytes.byteOffset + 4 * cells * at;
+    const values = new Float32Array(bytes.buffer.slice(from, from + 4 * cells));
+    const title = `adds to ${shown(list[at]![1])}`;
+    made = {
+      of,
+      picture: {
+        panels: [{ title, values, passes: null, task: null }],
+        range: rangeOf(sortedScores([values]), true, null),
+        colours: "blue-orange",
+        label: "logit",
+        layersOn: orientation ?? "y",
+        columns: 1,
+        passing: null,
+        legend: [],
+        floor: null,
+        slots: null,
+      },
+    };
+    return made.picture;
+  };
+  const size = (): void => {
+    const { width } = store.state;
+    map.style.width = `${Math.min(width, MAP_WIDTH)}px`;
+  };
+  size();
+  return {
+    ...store,
+    began: store.began,
+    get state() {
+      return { ...store.state, width: Math.min(store.state.width, MAP_WIDTH), threshold: null };
+    },
+    picture,
+    subscribe(listener) {
+      const redraw = new Set<Change>(["scores"]);
+      const stops = [
+        store.subscribe((changed) => {
+          size();
+          listener(changed);
+        }),
+        lab.subscribe((changed) => {
+          if (changed.has("_maps") || changed.has("_reading") || changed.has("target")) listener(redraw);
+        }),
+      ];
+      return () => {
+        for (const stop of stops) stop();
+      };
+    },
+  };
+}
