@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -122,7 +123,7 @@ def _correlation(a: Any, b: Any) -> float | None:
 
 # ---- salient operations ----
 
-TOKENS = 4096
+TOKENS = 2048
 """How many tokens of the vocabulary are looked at a time."""
 MOST_KEPT = 2**27
 """How many numbers are kept for the next call: 512 MB in float32; the embedded model's vocabulary takes a fifth of it."""
@@ -132,8 +133,8 @@ def salient(model: Model, layer: int, head: int, tokens: int = 10, to: int = 5, 
     """The tokens that a head's ``W_V W_O`` amplifies most, ``|e W_V W_O| / |e|``, and what it maps each to: the largest entries of ``e W_V W_O U``.
 
     ``layer`` is the model's own number. ``e`` is what ``method="relations"`` reads: above layer 0 what layer 0's MLP makes of the embedding, unless
-    ``mlp=False``. The first call for a model sends its whole vocabulary through that MLP, which takes seconds; the next ones find it done. Biases are
-    left out: they are the same for every token.
+    ``mlp=False``. The first call for a model sends its whole vocabulary through that MLP, which takes seconds (:func:`warm` does it ahead); the next ones
+    find it done. Biases are left out: they are the same for every token.
 
     >>> import headwidget as hw
     >>> list(hw.salient(hw.load(), 0, 3, tokens=3).columns)
@@ -169,25 +170,77 @@ def _gain(e: Tensor, w_v: Tensor, gram: Tensor) -> Tensor:
     return torch.where(size > 0, ((x @ gram) * x).sum(1).clamp(min=0).sqrt() / size, 0.0)
 
 
-_kept: weakref.WeakKeyDictionary[Model, tuple[str, list[Tensor]]] = weakref.WeakKeyDictionary()
-"""What the first MLP makes of each model's vocabulary, and the weights it was made with."""
+class _Vocabulary:
+    """What the first MLP makes of a model's whole vocabulary: pieces, each made once, by whichever thread first asks for it."""
+
+    def __init__(self, model: Model, weights_now: str) -> None:
+        self.weights = weights_now
+        """The fingerprint of the weights it is made with."""
+        self.ids = torch.split(torch.arange(model.vocabulary), TOKENS)
+        self.made: list[Tensor | None] = [None] * len(self.ids)
+        self.making = threading.Lock()
+
+    def piece(self, model: Model, number: int) -> Tensor:
+        """(token, width)."""
+        if (ready := self.made[number]) is not None:
+            return ready
+        with self.making:  # another thread may have made it meanwhile
+            found = self.made[number]
+            if found is None:
+                found = self.made[number] = weights.first_mlp(model, weights.embedded(model, self.ids[number]))
+        return found
+
+
+_kept: weakref.WeakKeyDictionary[Model, _Vocabulary] = weakref.WeakKeyDictionary()
+"""Each model's vocabulary behind its first MLP, as far as it is made."""
+_keeping = threading.Lock()
+
+
+def _kept_for(model: Model) -> _Vocabulary | None:
+    """What is kept for the model's weights as they are now, to be filled; None where it is too large to keep."""
+    if model.vocabulary * weights.unembedding(model).shape[1] > MOST_KEPT:
+        return None
+    now = model.fingerprint()
+    with _keeping:
+        if model not in _kept or _kept[model].weights != now:
+            _kept[model] = _Vocabulary(model, now)
+        return _kept[model]
 
 
 def _vocabulary(model: Model, *, mlp: bool) -> Iterator[Tensor]:
     """What heads read of every token, (token, width), some at a time; kept behind the MLP where it is not too large."""
-    weights_now = model.fingerprint() if mlp else ""
-    if mlp and model in _kept and _kept[model][0] == weights_now:
-        yield from _kept[model][1]
+    kept = _kept_for(model) if mlp else None
+    if kept is not None:
+        yield from (kept.piece(model, number) for number in range(len(kept.ids)))
         return
-    made = []
     for ids in torch.split(torch.arange(model.vocabulary), TOKENS):
         e = weights.embedded(model, ids)
-        e = weights.first_mlp(model, e) if mlp else e
-        if mlp and model.vocabulary * e.shape[1] <= MOST_KEPT:
-            made.append(e)
-        yield e
-    if made:
-        _kept[model] = weights_now, made
+        yield weights.first_mlp(model, e) if mlp else e
+
+
+def warm(model: Model, stop: threading.Event | None = None) -> None:
+    """Do ahead, piece by piece, what the first :func:`salient` call for a model has to do: send its vocabulary through the first MLP.
+
+    For a thread in the background: it gives up between two pieces when ``stop`` is set, and what is made stays; a ``salient`` that runs at the same time
+    uses what is made and makes the rest with it. The model's own state is not touched, so one that is in training mode is left to ``salient``,
+    as is a vocabulary that is too large to keep.
+
+    >>> import headwidget as hw, threading
+    >>> model, stop = hw.load(), threading.Event()
+    >>> thread = threading.Thread(target=hw.relations.warm, args=(model, stop))
+    >>> thread.start()
+    >>> stop.set()
+    >>> thread.join()
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"warm takes what hw.load gives; got a {type(model).__name__}.")
+    if not with_mlp(model, Relations()) or (kept := _kept_for(model)) is None:
+        return
+    for number in range(len(kept.ids)):
+        if (stop is not None and stop.is_set()) or any(m.training for m in model.blocks[0].modules()):
+            return
+        with torch.no_grad():  # not inference mode: weights that accelerate puts back inside it could not be trained afterwards
+            kept.piece(model, number)
 
 
 def _largest(written: Tensor, u: Tensor, count: int) -> list[list[int]]:

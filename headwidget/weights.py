@@ -12,7 +12,7 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from headwidget.models import Layer, Model
 
-ROWS = 512
+ROWS = 1024
 """How many embeddings go through the MLP at a time."""
 
 
