@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import bqplot
 import ipywidgets  # type: ignore[import-untyped]
+import numpy as np
+
+from headwidget import views
 
 if TYPE_CHECKING:
     from headwidget.widget import Explorer
 
 ACCENT, PLAIN, GREY = "#d9720d", "#3f87c8", "#8a8a8a"
 """What is chosen, what is not, and what stands behind: apart in every kind of colour vision, and on white and near black alike."""
-TASKS = ("#0090f0", "#f07800", "#006048", "#a80090", "#90a878", "#784800", "#7800f0", "#d890c0")
-"""A task's colour: at least 2.4 : 1 against white and against #111, and 30 apart (CIELAB) for every kind of colour vision."""
+TASKS = ("#4060a0", "#f08000", "#10b0b0", "#c02010", "#8020f0", "#a0a070", "#f060f0", "#905060")
+"""A task's colour: at least 2.6 : 1 against white and 3 : 1 against #111, and 26 apart (CIELAB) for every kind of colour vision."""
 DASHES = ("solid", "dashed", "dotted")
 """The lines of the first eight tasks, of the next eight and of all others."""
 
@@ -24,12 +28,12 @@ DASHES = ("solid", "dashed", "dotted")
 STYLE = """<style>
 .hw-chart .bqplot { --bq-content-font-color: var(--jp-ui-font-color1, #777); --bq-axislabel-fill: var(--jp-ui-font-color1, #777);
   --bq-axis-tick-text-fill: var(--jp-ui-font-color1, #777); --bq-axis-border-color: #8a8a8a; --bq-grid-color: #8a8a8a40;
-  --bq-axislabel-font: 12px sans-serif; --bq-font: 11px sans-serif; --bq-default-stroke: none; --bq-selector-fill: #8a8a8a;
+  --bq-axislabel-font: 12px sans-serif; --bq-font: 11px sans-serif; --bq-default-stroke: none; --bq-stick-stroke: #8a8a8a; --bq-selector-fill: #8a8a8a;
   --bq-background: transparent; --bq-plotarea-background-fill: transparent; }
 .hw-chart .bqplot .toolbar_div { display: none }
 .hw-chart .hw-chart-text { line-height: 1.35; overflow-wrap: anywhere; color: var(--jp-ui-font-color1, inherit); font-size: 13px }
-.hw-chart .hw-chart-key { display: inline-block; width: 1.4em; border-top: 3px; vertical-align: middle; margin: 0 0.35em 0 0.9em }
-.hw-chart .hw-chart-key:first-child { margin-left: 0 }
+.hw-chart .hw-chart-entry { display: inline-block; margin-right: 0.9em }
+.hw-chart .hw-chart-key { display: inline-block; width: 1.4em; border-top: 3px; vertical-align: middle; margin-right: 0.35em }
 </style>"""
 
 
@@ -40,7 +44,8 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
     """The bqplot figure."""
 
     def __init__(self, scales: Sequence[Any], marks: Sequence[Any], axes: Sequence[Any], *, interaction: Any = None, choices: Sequence[Any] = ()) -> None:
-        self._scales, self._followed = list(scales), list[tuple["Explorer", tuple[str, ...]]]()
+        self._scales, self._choices = list(scales), list(choices)
+        self._heard: list[tuple[Any, Callable[[Any], None], tuple[str, ...]]] = []
         self._style = ipywidgets.HTML(STYLE, layout={"display": "none"})
         self._title, self._note = (ipywidgets.HTML(layout={"margin": "0", "flex": "0 0 auto"}) for _ in range(2))
         self.figure = bqplot.Figure(
@@ -77,19 +82,19 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
     def _key(self, entries: Sequence[tuple[str, str, str]]) -> None:
         """A key below the figure: (name, colour, dashes) of each line."""
         self._said = (self._said[0], ", ".join(name for name, _, _ in entries))
-        lines = [
-            f'<span class="hw-chart-key" style="border-top-style: {dashes}; border-top-color: {colour}"></span>{_plain(n)}' for n, colour, dashes in entries
-        ]
-        self._note.value = _text("".join(lines))
+        line = '<span class="hw-chart-entry"><span class="hw-chart-key" style="border-top-style: {}; border-top-color: {}"></span>{}</span>'
+        self._note.value = _text(" ".join(line.format(dashes, colour, _plain(name)) for name, colour, dashes in entries))
 
     # ---- following and letting go ----
 
     def _follow(self, explorer: Explorer, *names: str) -> None:
         """Draw again when one of these traits changes, or the scores do."""
-        watched = (*names, "_header", "_buffer")
-        explorer.observe(self._changed, watched)
-        explorer.observe(self._gone, "comm")
-        self._followed.append((explorer, watched))
+        self._hear(explorer, self._changed, *names, "_header", "_buffer")
+        self._hear(explorer, self._gone, "comm")
+
+    def _hear(self, widget: Any, handler: Callable[[Any], None], *names: str) -> None:
+        widget.observe(handler, names)
+        self._heard.append((widget, handler, names))
 
     def _changed(self, _: Any) -> None:
         self._draw()
@@ -99,20 +104,20 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
 
     def _gone(self, change: Any) -> None:
         if change["new"] is None:  # the explorer was closed; the chart keeps what it shows
-            self._let_go()
+            self._let_go(change["owner"])
 
-    def _let_go(self) -> None:
-        for explorer, names in self._followed:
-            explorer.unobserve(self._changed, names)
-            explorer.unobserve(self._gone, "comm")
-        self._followed = []
+    def _let_go(self, of: Any = None) -> None:
+        """Hear no more of a widget, or of any."""
+        for widget, handler, names in [heard for heard in self._heard if of in (None, heard[0])]:
+            widget.unobserve(handler, names)
+            self._heard.remove((widget, handler, names))
 
     def close(self) -> None:
-        """Close the chart and all its parts; the explorer no longer knows of it."""
+        """Close the chart and all its parts; the explorer no longer knows of it. A second time does nothing."""
         self._let_go()
-        parts = [self.figure.interaction, *self.figure.marks, *self.figure.axes, *self._scales, *self.children]
-        for part in (p for p in parts if p is not None):
-            part.close()
+        for part in [self.figure.interaction, *self.figure.marks, *self.figure.axes, *self._scales, *self._choices, *self.children]:
+            if part is not None:
+                part.close()
         super().close()
 
 
@@ -120,8 +125,17 @@ def axis(scale: Any, label: str = "", *, upright: bool = False, **options: Any) 
     """An axis with few ticks and its label close by."""
     offset = "44px" if upright else "32px"
     return bqplot.Axis(
-        scale=scale, label=label, label_offset=offset, num_ticks=5, side="left" if upright else "bottom", grid_lines="solid" if upright else "none", **options
+        scale=scale, label=label, label_offset=offset, side="left" if upright else "bottom", grid_lines="solid" if upright else "none", **options
     )
+
+
+def span(axis: Any, low: float, high: float) -> None:
+    """An axis from ``low`` to ``high`` with ticks at round numbers; bqplot's own are as far apart as it takes."""
+    axis.scale.min, axis.scale.max = low, high
+    step = views.nice_step((high - low) / 5)
+    digits = views.decimals(step)
+    axis.tick_values = np.array([views.clean(k * step) for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)])
+    axis.tick_format = ".1e" if digits < 0 else f",.{digits}f"
 
 
 @contextlib.contextmanager

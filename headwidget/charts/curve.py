@@ -8,7 +8,7 @@ import bqplot
 import ipywidgets  # type: ignore[import-untyped]
 import numpy as np
 
-from headwidget.charts.base import ACCENT, GREY, Chart, axis, together
+from headwidget.charts.base import ACCENT, GREY, Chart, axis, span, together
 from headwidget.charts.shown import shown
 from headwidget.effect import MEASURES, Effect
 
@@ -52,8 +52,9 @@ class KnockoutCurve(Chart):
         self._up = axis(self._y, upright=True)
         choices = [choice for choice in (self.pair, self.measure) if len(choice.options) > 1]
         super().__init__([self._x, self._y], [self.zero, self.range, self.control, self.top], [self._across, self._up], choices=choices)
+        self._choices = [self.pair, self.measure]  # also one that is not shown
         for choice in (self.pair, self.measure):
-            choice.observe(self._changed, "value")
+            self._hear(choice, self._changed, "value")
         if explorer is not None:
             self._follow(explorer, "tasks", "task")
             self._choose()
@@ -82,7 +83,7 @@ class KnockoutCurve(Chart):
         reach = reach[np.isfinite(reach)]
         room = 0.06 * (reach.max() - reach.min()) or 0.5
         with together(self._y, self._up, self.range, self.control, self.top):
-            self._y.min, self._y.max = float(reach.min() - room), float(reach.max() + room)
+            span(self._up, float(reach.min() - room), float(reach.max() + room))
             self._up.label = UNITS.get(measure, "change")
             self.range.x, self.range.y = np.stack([k, k], axis=1), np.stack([low, high], axis=1)
             self.control.x, self.control.y = k, mean
@@ -90,15 +91,8 @@ class KnockoutCurve(Chart):
         beats = part["beats_control"].astype(bool)
         draws = sorted(set(part["draws"].astype(int)))
         many = f"{draws[0]}" if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
-        self._say(task, f"{method}: beyond every control at {int(beats.sum())} of {len(part)} k")
+        self._say(task, f"{method}: top heads beyond every control at {int(beats.sum())} of {len(part)} k")
         self._key([("top k heads", ACCENT, "solid"), (f"random heads of the same layers, mean and range of {many} draws", GREY, "dashed")])
-
-    def close(self) -> None:
-        """Close the chart and its choices."""
-        for choice in (self.pair, self.measure):
-            choice.unobserve(self._changed, "value")
-            choice.close()
-        super().close()
 
 
 def tables(found: Any, measure: str) -> tuple[dict[str, pd.DataFrame], float | None]:

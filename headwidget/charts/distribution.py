@@ -8,7 +8,7 @@ import bqplot
 import numpy as np
 
 from headwidget import views
-from headwidget.charts.base import ACCENT, PLAIN, Chart, axis, names, together
+from headwidget.charts.base import ACCENT, PLAIN, Chart, axis, names, span, together
 from headwidget.charts.shown import Shown, shown
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Histogram(Chart):
 
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
-        self._x, self._y = bqplot.LinearScale(min=0.0, max=1.0), bqplot.LogScale(min=BASE, max=10.0)
+        self._x, self._y = bqplot.LinearScale(min=0.0, max=1.0, allow_padding=False), bqplot.LogScale(min=BASE, max=10.0)
         scales = {"x": self._x, "y": self._y}
         look: dict[str, Any] = {"scales": scales, "type": "grouped", "base": BASE, "padding": 0.08, "x": [0.0], "y": [BASE]}
         self.heads = bqplot.Bars(colors=[PLAIN], opacities=[0.55], **look)
@@ -33,9 +33,9 @@ class Histogram(Chart):
         self.brush = bqplot.interacts.BrushIntervalSelector(scale=self._x, color=ACCENT)
         self._placed: tuple[float, float] | None = None
         self._across = axis(self._x)
-        self._up = axis(self._y, "heads (log scale)", upright=True, tick_format=",d")
+        self._up = axis(self._y, upright=True, tick_format=",d")
         super().__init__([self._x, self._y], [self.heads, self.passing, self.cuts], [self._across, self._up], interaction=self.brush)
-        self.brush.observe(self._brushed, ["selected", "brushing"])
+        self._hear(self.brush, self._brushed, "selected", "brushing")
         self._follow(explorer, "view", "tasks", "task", "threshold", "rule", "agreement", "sign", "reduction", "normalize")
         self._draw()
 
@@ -50,12 +50,13 @@ class Histogram(Chart):
         most = max(10, int(every.max(initial=0)))
         cuts = sorted({c for task in now.tasks if (c := now.cut(task)) is not None and low <= c <= high}) if now.settings.rule != "value" else []
         with together(self._x, self._y, self.heads, self.passing, self.cuts, self._across, self._up):
-            self._x.min, self._x.max = low, high
+            span(self._across, low, high)
             self._y.max = most * 1.25
             for bars, counts in ((self.heads, every), (self.passing, on)):
                 bars.x, bars.y = (edges[:-1] + edges[1:]) / 2, np.maximum(counts, BASE)
             self.cuts.x, self.cuts.y = np.array([[c, c] for c in cuts]), np.array([[BASE, most * 1.25] for _ in cuts])
             self._across.label = now.name()
+            self._up.label = "heads (log scale)" if len(now.tasks) < 2 else "heads of all tasks (log scale)"
             self._up.tick_values = 10.0 ** np.arange(int(np.log10(most)) + 1)
         self._say(names(now.tasks) or "no task", _found(now), _how(now))
         self._place(now)
@@ -87,11 +88,6 @@ class Histogram(Chart):
         """A threshold as fine as a pixel, without the digits that no hand meant."""
         step = views.nice_step((self._x.max - self._x.min) / 1000)
         return views.clean(round(edge / step) * step)
-
-    def close(self) -> None:
-        """Close the chart; the brush no longer sets the threshold."""
-        self.brush.unobserve(self._brushed, ["selected", "brushing"])
-        super().close()
 
 
 def _ends(strengths: np.ndarray) -> tuple[float, float]:

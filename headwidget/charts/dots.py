@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headwidget import settings
-from headwidget.charts.base import ACCENT, PLAIN, Chart, axis, together
+from headwidget.charts.base import ACCENT, PLAIN, Chart, axis, span, together
 from headwidget.charts.shown import Shown, shown
 from headwidget.scores import HeadScores
 from headwidget.widget import Explorer
@@ -30,7 +30,7 @@ class Scatter(Chart):
         self.lasso = bqplot.interacts.LassoSelector(x_scale=self._x, y_scale=self._y, marks=[self.dots], color=ACCENT)
         self._across, self._up = axis(self._x), axis(self._y, upright=True)
         super().__init__([self._x, self._y], [self.dots, self.chosen], [self._across, self._up], interaction=self.lasso)
-        self.dots.observe(self._lassoed, "selected")
+        self._hear(self.dots, self._lassoed, "selected")
         self._follow(explorer, "reduction", "normalize", "selected")
         if isinstance(other, Explorer) and other is not explorer:
             self._follow(other, "reduction", "normalize")
@@ -44,8 +44,8 @@ class Scatter(Chart):
         across, up = (now.number(task).ravel().astype(np.float64) for now, task in ((here, self.x), (there, self.y)))
         at = [i for layer, head in self.explorer.selected if (i := _place(here.scores, layer, head)) is not None]
         with together(self._x, self._y, self.dots, self.chosen, self._across, self._up):
-            for scale, values in ((self._x, across), (self._y, up)):
-                scale.min, scale.max = _ends(values)
+            for side, values in ((self._across, across), (self._up, up)):
+                span(side, *_ends(values))
             self.dots.x, self.dots.y = across, up
             self.chosen.x, self.chosen.y = across[at], up[at]
             self._across.label, self._up.label = (f"{task}: {now.number_name()}" for now, task in ((here, self.x), (there, self.y)))
@@ -73,11 +73,6 @@ class Scatter(Chart):
         layers = self.explorer.scores.layers
         self.explorer.selected = [[layers[int(i) // heads], int(i) % heads] for i in change["new"] if int(i) < len(layers) * heads]
         self.lasso.reset()
-
-    def close(self) -> None:
-        """Close the chart; the lasso no longer selects."""
-        self.dots.unobserve(self._lassoed, "selected")
-        super().close()
 
 
 def differ(here: HeadScores, there: HeadScores, x: str, y: str) -> str | None:

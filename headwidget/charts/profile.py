@@ -8,7 +8,8 @@ import bqplot
 import ipywidgets  # type: ignore[import-untyped]
 import numpy as np
 
-from headwidget.charts.base import DASHES, Chart, axis, look, names, together
+from headwidget import views
+from headwidget.charts.base import DASHES, Chart, axis, look, names, span, together
 from headwidget.charts.shown import Shown, shown
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class LayerProfile(Chart):
         self.of = ipywidgets.Dropdown(options=CHOICES, value=of, layout={"width": "160px"})
         self._across, self._up = axis(self._x, "layer", tick_format="d"), axis(self._y, upright=True)
         super().__init__([self._x, self._y], self.lines, [self._across, self._up], choices=[self.of])
-        self.of.observe(self._changed, "value")
+        self._hear(self.of, self._changed, "value")
         self._follow(explorer, "view", "tasks", "task", "threshold", "rule", "agreement", "sign", "reduction", "normalize")
         self._draw()
 
@@ -41,9 +42,10 @@ class LayerProfile(Chart):
         values = np.array([*along.values()] or [np.zeros(1)])
         low, high = float(min(values.min(), 0.0)), float(max(values.max(), 0.0))
         layers = np.array(now.scores.layers, np.float64)
-        with together(self._x, self._y, self._up, *self.lines):
+        with together(self._x, self._y, self._across, self._up, *self.lines):
             self._x.min, self._x.max = float(layers.min()), float(max(layers.max(), layers.min() + 1))
-            self._y.min, self._y.max = low, high if high > low else low + 1.0
+            self._across.tick_values = layers[list(views.ticks(len(layers), views.SIXES))]
+            span(self._up, low, high if high > low else low + 1.0)
             for dashes, line in zip(DASHES, self.lines):
                 mine = [task for task in now.tasks if looks[task][1] == dashes]
                 line.colors = [looks[task][0] for task in mine] or ["#000000"]
@@ -55,12 +57,6 @@ class LayerProfile(Chart):
         else:
             self._say(names(now.tasks) or "no task", f"{what} of each layer")
         self._key([(task, *looks[task]) for task in now.tasks])
-
-    def close(self) -> None:
-        """Close the chart and its choice."""
-        self.of.unobserve(self._changed, "value")
-        self.of.close()
-        super().close()
 
 
 def _along(now: Shown, task: str, of: Of) -> np.ndarray:
