@@ -218,12 +218,12 @@ def test_twenty_tasks_have_twenty_looks() -> None:
 
 
 def lasso(chart: Any, *heads: int) -> list[Any]:
-    """What the page says when a lasso is drawn round some dots; gives what is sent back about the lasso."""
-    sent: list[Any] = []
-    chart.lasso.send = lambda content: sent.append(content)
+    """What the page says when a lasso is drawn round some dots; gives what becomes of the lasso."""
+    layers: list[Any] = []
+    chart.figure.observe(lambda change: layers.append(change["new"]), "interaction")
     chart.dots.set_state({"selected": list(heads)})
-    chart.dots.set_state({"selected": None})  # the page's answer to "reset"
-    return sent
+    chart.figure.unobserve_all("interaction")
+    return layers
 
 
 def test_a_lasso_selects_and_a_selection_shows(explorer: hw.Explorer, scores: hw.HeadScores) -> None:
@@ -231,7 +231,7 @@ def test_a_lasso_selects_and_a_selection_shows(explorer: hw.Explorer, scores: hw
     chart = hw.charts.scatter(layered)
     heard: list[Any] = []
     layered.observe(lambda change: heard.append(change["new"]), "selected")
-    assert lasso(chart, 0, 9, 47) == [{"type": "reset"}], "the lasso goes when its heads are selected"
+    assert lasso(chart, 0, 9, 47) == [None, chart.lasso], "the lasso goes when its heads are selected"
     assert layered.selected == [[1, 0], [3, 1], [11, 7]]
     assert heard == [layered.selected]
     mean = layered.scores.reduce("mean")
@@ -240,6 +240,8 @@ def test_a_lasso_selects_and_a_selection_shows(explorer: hw.Explorer, scores: hw
     assert chart.note == "3 selected: L1 H0, L3 H1, L11 H7"
     layered.selected = [(5, 2)]
     assert chart.chosen.x.tolist() == [mean[0, 2, 2]]
+    assert lasso(chart, 0, 9, 47), "the same lasso again"
+    assert len(layered.selected) == 3
     lasso(chart)
     assert layered.selected == []
     assert chart.chosen.x.size == 0

@@ -30,7 +30,6 @@ STYLE = """<style>
   --bq-axis-tick-text-fill: var(--jp-ui-font-color1, #777); --bq-axis-border-color: #8a8a8a; --bq-grid-color: #8a8a8a40;
   --bq-axislabel-font: 12px sans-serif; --bq-font: 11px sans-serif; --bq-default-stroke: none; --bq-stick-stroke: #8a8a8a; --bq-selector-fill: #8a8a8a;
   --bq-background: transparent; --bq-plotarea-background-fill: transparent; }
-.hw-chart .bqplot .toolbar_div { display: none }
 .hw-chart .hw-chart-text { line-height: 1.35; overflow-wrap: anywhere; color: var(--jp-ui-font-color1, inherit); font-size: 13px }
 .hw-chart .hw-chart-entry { display: inline-block; margin-right: 0.9em }
 .hw-chart .hw-chart-key { display: inline-block; width: 1.4em; border-top: 3px; vertical-align: middle; margin-right: 0.35em }
@@ -54,6 +53,7 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
             interaction=interaction,
             fig_margin={"top": 8, "bottom": 44, "left": 56, "right": 12},
             padding_x=0.0,
+            display_toolbar=False,
             layout={"width": "auto", "min_width": "0", "height": "230px", "flex": "0 0 auto"},
         )
         top = [ipywidgets.HBox(list(choices), layout={"flex_flow": "row wrap"})] if choices else []

@@ -67,12 +67,13 @@ class Scatter(Chart):
 
     def _lassoed(self, change: Any) -> None:
         """A lasso was drawn: its heads are selected and it goes, so that none is left round heads that are no longer selected."""
-        if change["new"] is None:  # it went
+        if change["new"] is None:
             return
-        heads = self.explorer.scores.shape[1]
-        layers = self.explorer.scores.layers
+        heads, layers = self.explorer.scores.shape[1], self.explorer.scores.layers
         self.explorer.selected = [[layers[int(i) // heads], int(i) % heads] for i in change["new"] if int(i) < len(layers) * heads]
-        self.lasso.reset()
+        self.dots.selected = None  # so that the same lasso can be drawn again
+        self.figure.interaction = None  # bqplot's own reset would say that nothing is selected
+        self.figure.interaction = self.lasso
 
 
 def differ(here: HeadScores, there: HeadScores, x: str, y: str) -> str | None:
