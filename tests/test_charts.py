@@ -389,9 +389,10 @@ def test_new_scores_are_followed(explorer: hw.Explorer, name: str) -> None:
         assert np.array_equal(mine.y, other.y)
 
 
-def test_scores_of_another_shape_or_other_tasks_raise_nothing_on_the_way(explorer: hw.Explorer) -> None:
+@pytest.mark.parametrize("task", [None, "Retrieval", "Logical Reasoning"])
+def test_scores_of_another_shape_or_other_tasks_raise_nothing_on_the_way(explorer: hw.Explorer, task: str | None) -> None:
     chart, board = hw.charts.scatter(explorer), hw.dashboard(explorer)
-    explorer.selected, explorer.task = [(5, 7)], "Retrieval"
+    explorer.selected, explorer.task = [(5, 7)], task
     new = hw.HeadScores.from_arrays({"Retrieval": np.ones((3, 2, 4)), "new": np.ones((3, 2, 4))}, method="mine")
     explorer.__dict__["scores"] = new
     explorer.set_trait("_header", wire.encode(new)[0])

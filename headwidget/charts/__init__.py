@@ -93,8 +93,8 @@ def knockout_curve(
 ) -> Any:
     """What turning off the top k heads of a task does, against k, beside the mean and the range of as many random heads of the same layers.
 
-    ``found`` is what :func:`headwidget.knockout` gives, or its ``frame`` or ``summary()`` (of ``measure``). With an explorer it goes to the task that is
-    shown there.
+    ``found`` is what :func:`headwidget.knockout` or :func:`headwidget.amplify` gives, or its ``frame`` (read as heads turned off) or ``summary()`` (of
+    ``measure``). With an explorer it goes to the task that is shown there.
     """
     from headwidget.charts import curve
     from headwidget.effect import MEASURES
