@@ -35,14 +35,18 @@ _WHERE = {
     "keep_only": "headwidget.circuit",
     "live": "headwidget.lab",
     "Lab": "headwidget.lab",
+    "charts": "headwidget.charts",
+    "dashboard": "headwidget.charts",
 }
 """Where each public name lives. A module is imported when its name is first used, so ``import headwidget`` is fast and needs no torch."""
 
 __all__ = [*_WHERE, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from headwidget import charts as charts
     from headwidget import relations as relations
     from headwidget import tasks as tasks
+    from headwidget.charts import dashboard as dashboard
     from headwidget.circuit import keep_only as keep_only
     from headwidget.comparison import compare as compare
     from headwidget.comparison import difference as difference
