@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,15 @@ from headwidget.tasks.encode import encode
 Gates = npt.NDArray[np.float32]
 
 
-def pieces(model: Model, tasks: Sequence[Task], gates: Gates, read: prompt.Reading | None, prompts: int, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+def pieces(
+    model: Model, tasks: Sequence[Task], gates: Gates, reading: Callable[[], prompt.Reading | None], prompts: int, draws: int, seed: int
+) -> Iterator[dict[str, Any]]:
     """The effect as far as it is known, again and again: first on the prompt's greedy text, then on one task after the other. Between two of them the
     model is free."""
     scaled = [(int(row), int(head)) for row, head in np.argwhere(gates != 1)]
     found: dict[str, Any] = {"heads": len(scaled), "tasks": [], "text": None, "done": False}
     on = np.ones_like(gates)
-    if read is not None:
+    if (read := reading()) is not None:
         before, after = prompt.greedy(model, read.ids, np.stack([on, gates]))
         found = {**found, "text": {"before": before, "after": after}}
         yield found

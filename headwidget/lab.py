@@ -16,7 +16,7 @@ import numpy.typing as npt
 import traitlets
 from traitlets import TraitError
 
-from headwidget import effects, engine, hooks, methods, prompt, provenance, ready, wire, worker
+from headwidget import effects, engine, hooks, methods, prompt, provenance, ready, relations, wire, worker
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
 from headwidget.tasks import Task
@@ -26,6 +26,8 @@ PROMPTS = 20
 """Prompts of each task that a run scores at first."""
 OFTEN, SELDOM = 0.08, 0.5
 """Seconds between two pictures of a run: at least, and at most while the browser has not said that it painted the last."""
+WARM = 0.25
+"""Seconds at a time that work ahead may take from what is asked for."""
 SHARE = 0.04
 """How much of a run's time pictures of it may take."""
 
@@ -58,7 +60,7 @@ class Lab(Explorer):
     """A prompt that the model reads as it is typed."""
     target = traitlets.Int(None, allow_none=True, help="The token whose map is shown.").tag(sync=True)
     """The id of the token whose map is shown beside the prompt; None is the likeliest."""
-    gates: Any = traitlets.Any(help="What each head's output is multiplied by.")
+    gates: Any = _trait(None, "What each head's output is multiplied by.").tag(sync=False)
     """What each head's output is multiplied by, a (layer, head) array of ones where nothing is changed; set it whole, the widget follows."""
 
     _live = traitlets.Bool(True).tag(sync=True)
@@ -309,6 +311,20 @@ class Lab(Explorer):
         if self.selected and list(self.selected[-1]) == [layer, head]:
             self._set(_head={**found, **ready.salient(self._model, layer, head)})
 
+    def _warm(self) -> None:
+        """Do ahead, a little at a time, what a first look at a head's salient tokens needs: a click is answered within a second."""
+        stop = threading.Event()
+        timer = threading.Timer(WARM, stop.set)
+        timer.start()
+        try:
+            done = relations.warm(self._model, stop)
+        except Exception:
+            return  # whoever asks for salient tokens is told why not
+        finally:
+            timer.cancel()
+        if not done:
+            self._later("warm", self._warm)
+
     def measure(self, prompts: int = 12, draws: int = 3) -> Lab:
         """What the gates do to the tasks: accuracy and log-probability before and after, and after the same to random heads of the same layers; and greedy
         text of the prompt before and after. Comes piece by piece as ``lab.effect``."""
@@ -316,7 +332,7 @@ class Lab(Explorer):
         if (self.gates == 1).all():
             raise ValueError("no head is scaled: select heads and turn them off in the widget, or set lab.gates.")
         gates = self.gates
-        pieces = effects.pieces(self._model, [self._sources[name] for name in self.asked], gates, self._read, prompts, draws, self._seed)
+        pieces = effects.pieces(self._model, [self._sources[name] for name in self.asked], gates, lambda: self._read, prompts, draws, self._seed)
 
         def piece() -> None:
             if not np.array_equal(gates, self.gates):
@@ -347,6 +363,8 @@ class Lab(Explorer):
         kind = content.get("ask") if isinstance(content, Mapping) else None
         if kind == "painted":
             self._painted = True
+        elif kind == "shown":
+            self._later("warm", self._warm)
         elif kind in actions:
             try:
                 actions[kind]()
@@ -394,7 +412,7 @@ class Lab(Explorer):
         if not self._closed:
             self.stop()
             self._closed = True
-            for what in ("prompt", "head", "salient", "effect"):
+            for what in ("prompt", "head", "salient", "effect", "warm"):
                 worker.of(self._model).forget((id(self), what))
         super().close()
 

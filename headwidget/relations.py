@@ -218,12 +218,12 @@ def _vocabulary(model: Model, *, mlp: bool) -> Iterator[Tensor]:
         yield weights.first_mlp(model, e) if mlp else e
 
 
-def warm(model: Model, stop: threading.Event | None = None) -> None:
+def warm(model: Model, stop: threading.Event | None = None) -> bool:
     """Do ahead, piece by piece, what the first :func:`salient` call for a model has to do: send its vocabulary through the first MLP.
 
     For a thread in the background: it gives up between two pieces when ``stop`` is set, and what is made stays; a ``salient`` that runs at the same time
     uses what is made and makes the rest with it. The model's own state is not touched, so one that is in training mode is left to ``salient``,
-    as is a vocabulary that is too large to keep.
+    as is a vocabulary that is too large to keep. True when there is nothing left to do.
 
     >>> import headwidget as hw, threading
     >>> model, stop = hw.load(), threading.Event()
@@ -235,12 +235,15 @@ def warm(model: Model, stop: threading.Event | None = None) -> None:
     if not isinstance(model, Model):
         raise TypeError(f"warm takes what hw.load gives; got a {type(model).__name__}.")
     if not with_mlp(model, Relations()) or (kept := _kept_for(model)) is None:
-        return
+        return True
     for number in range(len(kept.ids)):
-        if (stop is not None and stop.is_set()) or any(m.training for m in model.blocks[0].modules()):
-            return
+        if any(m.training for m in model.blocks[0].modules()):
+            return True
+        if stop is not None and stop.is_set():
+            return False
         with torch.no_grad():  # not inference mode: weights that accelerate puts back inside it could not be trained afterwards
             kept.piece(model, number)
+    return True
 
 
 def _largest(written: Tensor, u: Tensor, count: int) -> list[list[int]]:

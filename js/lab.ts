@@ -104,7 +104,7 @@ const KEYS: readonly Key[] = [
 export interface Lab {
   readonly state: LabState;
   set(patch: Partial<LabState>): void;
-  ask(what: "run" | "stop" | "measure" | "painted"): void;
+  ask(what: "run" | "stop" | "measure" | "painted" | "shown"): void;
   subscribe(listener: (changed: ReadonlySet<Key>) => void): () => void;
 }
 

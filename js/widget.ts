@@ -67,6 +67,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     afterPaint(() => {
       if (signal.aborted) return;
       build(LATER);
+      lab?.ask("shown");
       if (lab)
         build([
           ["prompt", prompt(lab)],

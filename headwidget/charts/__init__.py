@@ -70,8 +70,8 @@ def scatter(explorer: Explorer, other: Explorer | HeadScores | None = None, x: s
     _explorer(explorer, "scatter")
     if other is not None and not isinstance(other, (Explorer, HeadScores)):
         raise TypeError(f"other is an explorer or HeadScores; got {_kind(other)}.")
-    here = explorer.scores
-    there = here if other is None else other.scores if isinstance(other, Explorer) else other
+    here = explorer._shown
+    there = here if other is None else other._shown if isinstance(other, Explorer) else other
     first = [explorer.task] if explorer.task is not None else list(explorer.tasks or here.tasks)
     x = first[0] if x is None else x
     if y is None:
@@ -124,7 +124,7 @@ def dashboard(explorer: Explorer, charts: Iterable[Any] | None = None) -> Any:
     """
     _explorer(explorer, "dashboard")
     named = {"histogram": histogram, "layer_profile": layer_profile, "scatter": scatter}
-    wanted = ["histogram", "layer_profile", *(["scatter"] if len(explorer.scores.tasks) > 1 else [])] if charts is None else _listed(charts)
+    wanted = ["histogram", "layer_profile", *(["scatter"] if len(explorer._shown.tasks) > 1 else [])] if charts is None else _listed(charts)
     for chart in wanted:
         if isinstance(chart, str) and chart not in named:
             raise ValueError(

@@ -69,7 +69,7 @@ class Scatter(Chart):
         """A lasso was drawn: its heads are selected and it goes, so that none is left round heads that are no longer selected."""
         if change["new"] is None:
             return
-        heads, layers = self.explorer.scores.shape[1], self.explorer.scores.layers
+        heads, layers = self.explorer._shown.shape[1], self.explorer._shown.layers
         self.explorer.selected = [[layers[int(i) // heads], int(i) % heads] for i in change["new"] if int(i) < len(layers) * heads]
         self.dots.selected = None  # so that the same lasso can be drawn again
         self.figure.interaction = None  # bqplot's own reset would say that nothing is selected

@@ -118,11 +118,12 @@ class Shown:
 
 
 def shown(explorer: Explorer) -> Shown:
-    """What an explorer shows now; names that its scores (which may just have been exchanged) do not have are left out."""
-    scores = explorer.scores
+    """What an explorer shows now; names that its scores (which may just have been exchanged) do not have are left out, and tasks that are not scored yet."""
+    scores = explorer._shown
     asked = Settings(**{name: getattr(explorer, name) for name in settings.NAMES})
-    tasks = tuple(name for name in asked.tasks or () if name in scores.tasks)
-    alone = asked.task if asked.task in scores.tasks else None
+    scored = [name for name in scores.tasks if name not in scores.meta.get("unscored", ())]
+    tasks = tuple(name for name in asked.tasks or () if name in scored)
+    alone = asked.task if asked.task in scored else None
     asked = replace(asked, tasks=tasks, task=alone)
     if asked.view == "categories":  # it has no large map of one task, and a threshold always
         return Shown(scores, views.for_categories(asked), tasks)

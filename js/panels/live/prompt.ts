@@ -1,8 +1,9 @@
 // A prompt that is typed: its tokens, what comes next before and after heads were scaled, and the map of what each head adds to a token.
 
 import type { Lab, Prediction } from "../../lab";
+import { layoutOf } from "../../layout";
 import { rangeOf, sortedScores } from "../../scales";
-import type { Change, Store } from "../../store";
+import type { Change, State, Store } from "../../store";
 import type { Picture } from "../../views";
 import { colourbar } from "../colourbar";
 import { all, button, keepKeys, make, setText } from "../dom";
@@ -129,15 +130,19 @@ function promptStore(lab: Lab, store: Store, map: HTMLElement): Store {
     return made.picture;
   };
   const size = (): void => {
-    const { width } = store.state;
-    map.style.width = `${Math.min(width, MAP_WIDTH)}px`;
+    const now = picture();
+    if (!now) return;
+    const { cellWidth, cellHeight, across, down, ratio } = layoutOf(seen(), now);
+    map.style.setProperty("--hw-plot-width", `${(cellWidth * across) / ratio}px`);
+    map.style.setProperty("--hw-plot-height", `${(cellHeight * down) / ratio}px`);
   };
+  const seen = (): State => ({ ...store.state, width: Math.min(store.state.width, MAP_WIDTH), threshold: null });
   size();
   return {
     ...store,
     began: store.began,
     get state() {
-      return { ...store.state, width: Math.min(store.state.width, MAP_WIDTH), threshold: null };
+      return seen();
     },
     picture,
     subscribe(listener) {
@@ -148,7 +153,9 @@ function promptStore(lab: Lab, store: Store, map: HTMLElement): Store {
           listener(changed);
         }),
         lab.subscribe((changed) => {
-          if (changed.has("_maps") || changed.has("_reading") || changed.has("target")) listener(redraw);
+          if (!changed.has("_maps") && !changed.has("_reading") && !changed.has("target")) return;
+          size();
+          listener(redraw);
         }),
       ];
       return () => {
