@@ -6,7 +6,6 @@ Attention stays as the user set it (sdpa stays sdpa): only the output projection
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -22,15 +21,7 @@ without_backward = torch.inference_mode
 
 # ---- threads ----
 
-_locks: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
-_locks_lock = threading.Lock()
 _thread = threading.local()
-
-
-def lock(model: Model) -> threading.RLock:
-    """Who holds it has the model to himself: hooks and gates belong to a model, so two threads must never run one at the same time."""
-    with _locks_lock:
-        return _locks.setdefault(model.module, threading.RLock())
 
 
 class Stopped(KeyboardInterrupt):
@@ -149,7 +140,7 @@ def stand_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
 @contextmanager
 def frozen(model: Model) -> Iterator[None]:
     """Evaluation mode and no gradients to weights inside; every module and parameter is as it was afterwards. Other threads wait for the model meanwhile."""
-    with lock(model):
+    with model.lock:
         check_stop()
         training = [m for m in model.module.modules() if m.training]
         wanting = [p for p in model.module.parameters() if p.requires_grad]

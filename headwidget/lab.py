@@ -16,7 +16,7 @@ import numpy.typing as npt
 import traitlets
 from traitlets import TraitError
 
-from headwidget import effects, engine, hooks, methods, prompt, provenance, ready, relations, wire, worker
+from headwidget import effects, engine, hooks, methods, prompt, provenance, ready, relations, settings, wire, worker
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
 from headwidget.tasks import Task
@@ -88,11 +88,10 @@ class Lab(Explorer):
         self._painted, self._pictured, self._cost = True, 0.0, 0.0
         self._closed = False
         start = traits.pop("prompt", "")
-        own = {name: traits.pop(name) for name in ("options",) if name in traits}
+        own = {"options": {}, "asked": list(self._sources)} | {name: traits.pop(name) for name in ("options", "asked") if name in traits}
         super().__init__(ready.nothing_yet(model, self._sources.values(), method), preview="png", **traits)
         with self.hold_trait_notifications():
-            self.method, self.prompts, self.asked = method, prompts, list(self._sources)
-            self.options = own.get("options", {})
+            self.method, self.prompts, self.asked, self.options = method, prompts, own["asked"], own["options"]
             self.gates = np.ones(model.shape, np.float32)
         self._can = {"methods": ready.offered(model), "tasks": [[t.name, len(t), t.category] for t in self._sources.values()]}
         self._state = {"state": "idle"}
@@ -416,8 +415,17 @@ class Lab(Explorer):
                 worker.of(self._model).forget((id(self), what))
         super().close()
 
+    def _drawn(self) -> tuple[HeadScores, settings.Settings]:
+        """A figure shows what is scored: it has no way to say of a cell that it is not."""
+        if (scores := self.scores) is None:
+            raise ValueError("nothing is scored yet, so there is no figure: lab.run() first.")
+        asked = {name: getattr(self, name) for name in settings.NAMES}
+        asked["tasks"] = [name for name in self.tasks if name in scores.tasks]
+        asked["task"] = self.task if self.task in scores.tasks else None
+        return scores, settings.settings(scores, **asked)
+
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        self.preview = "png" if self._kept is not None else None
+        self.preview = "png" if self.scores is not None else None
         return super()._repr_mimebundle_(**kwargs)
 
     @traitlets.validate("method", "options", "asked", "prompts")

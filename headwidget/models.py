@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
+import weakref
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -157,6 +159,10 @@ class Layer:
         return weight if weight is not None and weight.shape[0] == self.heads * self.head_dim else None
 
 
+_LOCKS: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
+_LOCKING = threading.Lock()
+
+
 class Model:
     """A transformer with its tokenizer and the places of its heads, as :func:`load` gives it. The model itself is left as it is."""
 
@@ -189,6 +195,12 @@ class Model:
                 "e.g. AutoModelForCausalLM or AutoModelForMaskedLM."
             )
         self.unembedding: nn.Module = unembedding
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Who holds it has the model to himself: hooks and gates are the model's own, so two threads must never run it at the same time."""
+        with _LOCKING:
+            return _LOCKS.setdefault(self.module, threading.RLock())
 
     @property
     def encoder(self) -> bool:
@@ -235,8 +247,9 @@ class Model:
 
     def look(self) -> None:
         """Find out which layers' W_O can be read as plain numbers, once before a loop."""
-        for layer in self.layers:
-            layer.look()
+        with self.lock:
+            for layer in self.layers:
+                layer.look()
 
     @property
     def vocabulary(self) -> int:

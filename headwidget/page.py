@@ -53,12 +53,12 @@ def write(explorer: Explorer, path: str | Path, *, title: str | None = None) -> 
 
 def render(explorer: Explorer, *, title: str | None = None) -> str:
     """The page as text."""
-    model = str(explorer.scores.meta.get("model", ""))
+    model = str(explorer._shown.meta.get("model", ""))
     state = {"_header": explorer._header, "buffer": _packed(explorer._buffer), **explorer.page_state()}
     return _PAGE.format(
         title=html.escape(title or (f"Attention heads of {model}" if model else "Attention heads")),
         css=_closed(asset("widget.css")),
-        provenance=html.escape(provenance.line(explorer.scores)),
+        provenance=html.escape(provenance.line(explorer._shown)),
         # In JSON a "<" can only stand inside a string, where it may be spelled so: no name can end the script.
         state=json.dumps(state, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
         script=_closed(asset("page.js")),

@@ -22,7 +22,7 @@ from headwidget import attention, hooks, weights
 from headwidget.batch import collate, forward, nothing_kept
 from headwidget.gated import can_share
 from headwidget.methods import attribution
-from headwidget.methods.attribution import Found, FrozenNorm
+from headwidget.methods.attribution import Found
 from headwidget.models import Model
 from headwidget.tasks.encode import Encoded
 
@@ -118,11 +118,10 @@ def predictions(model: Model, logits: Tensor, count: int = TARGETS) -> tuple[Pre
 
 def towards(model: Model, found: Found, targets: Sequence[int]) -> Tensor:
     """(target, layer, head): what each head writes towards each token's logit, less the mean logit. No forward."""
-    assert model.final_norm is not None
+    norm, posts = attribution.norms(model)
     u: Any = model.unembedding.weight
     direction = u.detach()[torch.tensor(targets, device=u.device)].float() - attribution.average(model)
-    back = FrozenNorm.of(model.final_norm).back(direction[:, None], found.final)  # (target, 1, width)
-    posts = [FrozenNorm.of(layer.post_norm) if layer.post_norm is not None else None for layer in model.layers]
+    back = norm.back(direction[:, None], found.final)  # (target, 1, width)
     return torch.stack([found.along(row, back, posts[row]).to(model.device) for row in range(len(model.layers))], dim=1)
 
 
@@ -159,14 +158,14 @@ def head(model: Model, reading: Reading, row: int, number: int, count: int = 6) 
 
 def _says(model: Model, found: Found, row: int, number: int, count: int) -> tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]:
     """The logits that one head alone adds most to, and takes most from, less their mean."""
-    assert model.final_norm is not None
     layer = model.layers[row]
+    norm, posts = attribution.norms(model)
     with hooks.scoring(model):
         u = weights.unembedding(model)
         z = found.z[row][0, -1, number].float()  # (head_dim,)
         written = z @ layer.w_o().detach()[number].float().to(z.device)  # (width,)
-        norm = FrozenNorm.of(model.final_norm)
-        through = written if layer.post_norm is None else FrozenNorm.of(layer.post_norm).ahead(written, found.written[row][0, -1])
+        post = posts[row]
+        through = written if post is None else post.ahead(written, found.written[row][0, -1])
         ready = norm.ahead(through.to(found.final.device), found.final[0, -1]).to(u.device)
         logits = (u.to(ready.dtype) @ ready).float()
         logits = logits - logits.mean()

@@ -160,7 +160,7 @@ class Explorer(anywidget.AnyWidget):
         from headwidget import figure
         from headwidget.files import write_whole
 
-        content = figure.png(self.scores, self._now(), dpi=dpi)
+        content = figure.png(*self._drawn(), dpi=dpi)
         return write_whole(path, lambda temporary: temporary.write_bytes(content))
 
     def to_svg(self, path: str | Path) -> Path:
@@ -168,12 +168,12 @@ class Explorer(anywidget.AnyWidget):
         from headwidget import figure
         from headwidget.files import write_whole
 
-        content = figure.svg(self.scores, self._now())
+        content = figure.svg(*self._drawn())
         return write_whole(path, lambda temporary: temporary.write_bytes(content))
 
-    def _now(self) -> settings.Settings:
+    def _drawn(self) -> tuple[HeadScores, settings.Settings]:
         """What is shown now, as figures take it."""
-        return settings.settings(self.scores, **{name: getattr(self, name) for name in settings.NAMES})
+        return self._shown, settings.settings(self._shown, **{name: getattr(self, name) for name in settings.NAMES})
 
     def page_state(self) -> dict[str, Any]:
         """What a page must know to show the same: every setting and the selection."""
@@ -188,9 +188,9 @@ class Explorer(anywidget.AnyWidget):
 
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         if self.preview == "png":
-            data["image/png"] = figure.png(self.scores, self._now(), dpi=110)
+            data["image/png"] = figure.png(*self._drawn(), dpi=110)
         else:
-            data["image/svg+xml"] = figure.svg(self.scores, self._now()).decode()
+            data["image/svg+xml"] = figure.svg(*self._drawn()).decode()
         return data, metadata
 
     # ---- traits ----

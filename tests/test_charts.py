@@ -56,7 +56,7 @@ def brush(chart: Any, low: float | None, high: float | None = None, *, held: boo
 
 def counted(explorer: hw.Explorer) -> str:
     """What the explorer's own views count."""
-    passing, heads = views.picture(explorer.scores, explorer._now()).passing, int(np.prod(explorer.scores.shape))
+    passing, heads = views.picture(explorer.scores, explorer._drawn()[1]).passing, int(np.prod(explorer.scores.shape))
     return f"{heads} heads" if passing is None else f"{int(passing.sum())} of {heads} heads pass"
 
 
@@ -161,7 +161,7 @@ def test_another_rule_has_a_line_a_task_and_brushing_makes_it_a_value(explorer: 
     assert explorer.threshold == {"top": 10, "percent": 5, "elbow": 1}[rule]
     explorer.threshold = threshold
     assert chart.brush.selected is None
-    settings = explorer._now()
+    settings = explorer._drawn()[1]
     cuts = [float(views.cut(views.strength(explorer.scores, t, settings), settings, True)) for t in explorer.tasks]  # type: ignore[arg-type]
     assert sorted(chart.cuts.x[:, 0]) == pytest.approx(sorted(cuts))
     brush(chart, 1.0 * chart.figure.axes[0].scale.max, chart.figure.axes[0].scale.max)
@@ -196,7 +196,7 @@ def test_the_layer_profile_follows_tasks_reduction_and_threshold(explorer: hw.Ex
     chart.of.value = "passing"
     assert "set a threshold first" in chart.title
     explorer.threshold = 0.002
-    counts = [views.passing(scores, task, explorer._now()).sum(axis=1) for task in explorer.tasks]  # type: ignore[union-attr]
+    counts = [views.passing(scores, task, explorer._drawn()[1]).sum(axis=1) for task in explorer.tasks]  # type: ignore[union-attr]
     assert solid.y.tolist() == np.array(counts, float).tolist()
     assert solid.y.sum() > 0
     chart.of.value = "max"

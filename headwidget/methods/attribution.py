@@ -79,16 +79,23 @@ def check(model: Model) -> None:
     for module in (model.unembedding, model.final_norm):
         if any(p.is_meta for p in module.parameters()):
             raise ValueError(f"attribution reads the weights of {type(module).__name__}, which are offloaded; use method='gradient' or 'ablation'.")
-    for layer in model.layers:
-        layer.w_o()
+    with model.lock:
+        for layer in model.layers:
+            layer.w_o()
+
+
+def norms(model: Model) -> tuple[FrozenNorm, list[FrozenNorm | None]]:
+    """The final norm, and the norm behind each layer's W_O where there is one. They are called to be read, which somebody else's hooks must not see."""
+    assert model.final_norm is not None  # checked
+    with model.lock:
+        return FrozenNorm.of(model.final_norm), [FrozenNorm.of(layer.post_norm) if layer.post_norm is not None else None for layer in model.layers]
 
 
 def run(model: Model, task: EncodedTask, batch_size: int | None, options: Attribution) -> Iterator[Chunk]:
     """A chunk for every batch."""
     assert model.final_norm is not None  # checked
     model.look()
-    norm = FrozenNorm.of(model.final_norm)
-    posts = [FrozenNorm.of(layer.post_norm) if layer.post_norm is not None else None for layer in model.layers]
+    norm, posts = norms(model)
     unembedding: Any = model.unembedding.weight
     mean = average(model)
     for batch in batches(task.examples, model, batch_size):

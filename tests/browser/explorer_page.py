@@ -82,7 +82,7 @@ class ExplorerPage:
         return self.root.locator(f".hw-{name}").first.text_content() or ""
 
     def titles(self) -> list[str]:
-        return self.root.locator(".hw-map-name").all_text_contents()
+        return self.root.locator(".hw-maps .hw-map-name").all_text_contents()
 
     def counts(self) -> list[str]:
         """What stands beside each title."""

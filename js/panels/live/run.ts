@@ -16,7 +16,7 @@ export const run =
     const tasks = make("span", "run-tasks");
     tasks.setAttribute("role", "group");
     tasks.setAttribute("aria-label", "Tasks to score");
-    const prompts = make("input", "value");
+    const prompts = make("input", "number");
     prompts.type = "number";
     prompts.min = "1";
     prompts.placeholder = "all";
@@ -111,7 +111,7 @@ function field(lab: Lab, { name, kind, default: usual, choices }: Option): HTMLE
     select.value = String(now);
     return el;
   }
-  const input = make("input", kind === "bool" ? "check" : "value");
+  const input = make("input", kind === "bool" ? "check" : "number");
   keepKeys(input);
   if (kind === "bool") {
     input.type = "checkbox";
