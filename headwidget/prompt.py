@@ -44,6 +44,8 @@ class Prediction:
     id: int
     text: str
     probability: float
+    scaled: float | None = None
+    """Its probability with heads scaled; None where none is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +57,8 @@ class Reading:
     tokens: tuple[str, ...]
     predictions: tuple[Prediction, ...]
     """The likeliest next tokens, heads as they are."""
-    scaled: tuple[Prediction, ...] | None
-    """The same with heads scaled; None where none is."""
+    risen: tuple[Prediction, ...]
+    """Tokens that are among the likeliest only with heads scaled."""
     maps: npt.NDArray[np.float32]
     """(target, layer, head): what each head writes straight towards each predicted token, less the mean logit; no targets where that cannot be said."""
     why_not: str | None
@@ -89,17 +91,20 @@ def read(model: Model, text: str, gates: Gates | None = None) -> Reading:
         if why_not is None:
             model.look()
         found = Found(model, batch)
-        logits = (found.run() if why_not is None else forward(model, batch))[:, -1]  # (1, vocabulary)
-        top = predictions(model, logits)
+        before = (found.run() if why_not is None else forward(model, batch))[0, -1].float().softmax(-1)  # (vocabulary,)
+        after = None
+        if gates is not None and not (gates == 1).all():
+            with hooks.gate(model, torch.tensor(gates).to(model.device)):
+                after = forward(model, batch)[0, -1].float().softmax(-1)
+        likely = before.topk(min(TARGETS, len(before))).indices.tolist()
+        top = _listed(model, likely, before, after)
+        risen = [] if after is None else [i for i in after.topk(min(TARGETS, len(after))).indices.tolist() if i not in likely]
         maps = np.zeros((0, *model.shape), np.float32)
         if why_not is None:
             maps = towards(model, found, [one.id for one in top]).cpu().numpy()
-        scaled = None
-        if gates is not None and not (gates == 1).all():
-            with hooks.gate(model, torch.tensor(gates).to(model.device)):
-                scaled = predictions(model, forward(model, batch)[:, -1])
+        new = _listed(model, risen, before, after)
     tokens = tuple(model.tokenizer.decode([one]) for one in ids)
-    return Reading(text, ids, tokens, top, scaled, maps, why_not, found if why_not is None else None)
+    return Reading(text, ids, tokens, top, new, maps, why_not, found if why_not is None else None)
 
 
 def _why_not(model: Model) -> str | None:
@@ -110,10 +115,11 @@ def _why_not(model: Model) -> str | None:
     return None
 
 
-def predictions(model: Model, logits: Tensor, count: int = TARGETS) -> tuple[Prediction, ...]:
-    """The likeliest tokens of (1, vocabulary) logits."""
-    probability, ids = logits[0].float().softmax(-1).topk(min(count, logits.shape[-1]))
-    return tuple(Prediction(i, model.tokenizer.decode([i]), p) for i, p in zip(ids.tolist(), probability.tolist()))
+def _listed(model: Model, ids: Sequence[int], before: Tensor, after: Tensor | None) -> tuple[Prediction, ...]:
+    """Tokens with their probability among all, before and after."""
+    text = model.tokenizer.decode
+    later = [None] * len(ids) if after is None else after[list(ids)].tolist()
+    return tuple(Prediction(i, text([i]), p, q) for i, p, q in zip(ids, before[list(ids)].tolist(), later))
 
 
 def towards(model: Model, found: Found, targets: Sequence[int]) -> Tensor:

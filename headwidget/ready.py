@@ -89,9 +89,8 @@ def _field(options: type, f: dataclasses.Field[Any]) -> dict[str, Any] | None:
 
 def reading(read: prompt.Reading, seconds: float) -> dict[str, Any]:
     """A prompt's tokens and predictions."""
-    after = None if read.scaled is None else [[one.id, one.text, one.probability] for one in read.scaled]
-    before = [[one.id, one.text, one.probability] for one in read.predictions]
-    return {"text": read.text, "tokens": list(read.tokens), "predictions": before, "scaled": after, "why_not": read.why_not, "ms": round(1000 * seconds)}
+    rows = [[[one.id, one.text, one.probability, one.scaled] for one in some] for some in (read.predictions, read.risen)]
+    return {"text": read.text, "tokens": list(read.tokens), "predictions": rows[0], "risen": rows[1], "why_not": read.why_not, "ms": round(1000 * seconds)}
 
 
 def head(model: Model, read: prompt.Reading | None, results: Mapping[str, HeadScores], layer: int, number: int) -> dict[str, Any]:

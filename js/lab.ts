@@ -32,13 +32,14 @@ export interface RunState {
   readonly message?: string | null;
   readonly halved?: number | null;
 }
-/** Id, text and probability. */
-export type Prediction = readonly [number, string, number];
+/** Id, text, probability, and that with heads scaled, where some are. */
+export type Prediction = readonly [number, string, number, number | null];
 export interface Reading {
   readonly text?: string;
   readonly tokens?: readonly string[];
   readonly predictions?: readonly Prediction[];
-  readonly scaled?: readonly Prediction[] | null;
+  /** Tokens that are among the likeliest only with heads scaled. */
+  readonly risen?: readonly Prediction[];
   readonly why_not?: string | null;
   readonly error?: string;
   readonly ms?: number;

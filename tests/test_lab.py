@@ -249,11 +249,17 @@ def test_gates_go_both_ways_and_change_what_comes_next() -> None:
     ids = torch.tensor([model.tokenizer("abcab")["input_ids"]])
     with torch.no_grad(), hooks.gate(model, torch.tensor(gates, dtype=torch.float32)):
         best = model.module(ids).logits[0, -1].softmax(-1).topk(10)
-    assert [one[0] for one in lab._reading["scaled"]] == best.indices.tolist()
+    rows = lab._reading["predictions"] + lab._reading["risen"]
+    after = {one[0]: one[3] for one in rows}
+    assert set(best.indices.tolist()) <= set(after)
+    np.testing.assert_allclose([after[i] for i in best.indices.tolist()], best.values, rtol=1e-4)
+    with torch.no_grad():
+        before = model.module(ids).logits[0, -1].softmax(-1)
+    np.testing.assert_allclose([one[2] for one in rows], before[[one[0] for one in rows]], rtol=1e-4)
     lab.set_state({"_scaled": [[0, 1, 3]]})
     assert lab.gates[0, 1] == 3 and lab.gates.sum() == gates.size + 2
     lab.gates = np.ones(model.shape)
-    assert lab._scaled == [] and lab.wait(60) and lab._reading["scaled"] is None
+    assert lab._scaled == [] and lab.wait(60) and lab._reading["risen"] == [] and lab._reading["predictions"][0][3] is None
     for wrong in (np.ones((2, 2)), np.full(model.shape, np.nan), "off", None):
         with pytest.raises(TraitError, match=r"gates is a \(layer, head\) array of 3 x 4 finite numbers"):
             lab.gates = wrong

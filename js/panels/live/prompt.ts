@@ -53,18 +53,17 @@ export const prompt =
       tokens.replaceChildren(...(read.tokens ?? []).map((token) => make("span", "token", shown(token))));
       tokens.hidden = !read.tokens?.length;
       const list = read.predictions ?? [];
-      const after = new Map((read.scaled ?? []).map(([id, , p]) => [id, p]));
+      const scaled = list.some(([, , , after]) => after !== null);
       const chosen = target ?? list[0]?.[0];
-      const rows = list.map((one) => line(one, read.scaled ? (after.get(one[0]) ?? 0) : null, one[0] === chosen, lab));
-      const fresh = (read.scaled ?? []).filter(([id]) => !list.some(([known]) => known === id)).slice(0, 3);
-      const others = fresh.map(([id, text, p]) => line([id, text, 0], p, false, null));
+      const rows = list.map((one) => line(one, one[0] === chosen, lab));
+      const others = (read.risen ?? []).slice(0, 3).map((one) => line(one, false, null));
       next.replaceChildren(...rows, ...others);
       setText(
         note,
         !list.length
           ? ""
           : (read.why_not ??
-              `Next token${read.scaled ? ", before and after heads are scaled" : ""}. Click one: the map shows what each head adds to its logit (read in ${read.ms} ms).`),
+              `Next token${scaled ? ", before and after heads are scaled" : ""}. Click one: the map shows what each head adds to its logit (read in ${read.ms} ms).`),
       );
       map.hidden = !list.length || !!read.why_not;
       if (document.activeElement !== box && box.value !== lab.state.prompt) box.value = lab.state.prompt;
@@ -79,7 +78,7 @@ export const prompt =
 /** A token as people read it: spaces and line ends are seen. */
 export const shown = (token: string): string => token.replace(/ /g, "␣").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "∅";
 
-function line([id, text, p]: Prediction, after: number | null, chosen: boolean, lab: Lab | null): HTMLElement {
+function line([id, text, p, after]: Prediction, chosen: boolean, lab: Lab | null): HTMLElement {
   const percent = (number: number): string => `${(100 * number).toFixed(1)}%`;
   const said = after === null ? percent(p) : `${percent(p)} → ${percent(after)}`;
   const row = button("prediction", "", lab ? "Show what each head adds to this token" : "", () =>

@@ -1,0 +1,276 @@
+"""Runs of the lab: a method that scores off the main thread, pictures of it as it goes, and how to stop it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+from traitlets import TraitError
+
+from headwidget import engine, hooks, provenance, ready, settings, wire, worker
+from headwidget.models import Model
+from headwidget.scores import HeadScores
+from headwidget.tasks import Task
+from headwidget.widget import Explorer, _trait
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+PROMPTS = 20
+"""Prompts of each task that a run scores at first."""
+OFTEN, SELDOM = 0.08, 0.5
+"""Seconds between two pictures of a run: at least, and at most while the browser has not said that it painted the last."""
+SHARE = 0.04
+"""How much of a run's time pictures of it may take."""
+
+
+class Running(Explorer):
+    """An explorer that scores what it shows. :class:`headwidget.Lab` says what it is for."""
+
+    method = _trait("gradient", "The method of the next run.")
+    """The method of the next run, as in :func:`headwidget.score`."""
+    options = _trait({}, "The next run's options.")
+    """The method's own options for the next run; what is not in it is as the method has it."""
+    asked = _trait([], "The tasks of the next run.")
+    """The names of the tasks that the next run scores."""
+    prompts = _trait(PROMPTS, "How many prompts of each task.")
+    """How many prompts of each task the next run scores; None is all of them."""
+
+    _state = traitlets.Dict().tag(sync=True)
+    """How far the run is."""
+
+    def __init__(self, model: Model, tasks: Iterable[Task], *, method: str, prompts: int | None, seed: int = 0, **traits: Any) -> None:
+        self._model, self._seed = model, seed
+        self._sources = {task.name: task for task in tasks}
+        self._telling = threading.RLock()  # traits are set by the model's thread and by the front end
+        self._job: worker.Run | None = None
+        self._scoring: engine.Scoring | None = None
+        self._kept: HeadScores | None = None
+        self._results: dict[str, HeadScores] = {}
+        self._painted, self._pictured, self._cost = True, 0.0, 0.0
+        self._closed = False
+        own = {"options": {}, "asked": list(self._sources)} | {name: traits.pop(name) for name in ("options", "asked") if name in traits}
+        super().__init__(ready.nothing_yet(model, self._sources.values(), method), preview="png", **traits)
+        with self.hold_trait_notifications():
+            self.method, self.prompts, self.asked, self.options = method, prompts, own["asked"], own["options"]
+        self._state = {"state": "idle"}
+
+    # ---- runs ----
+
+    def run(self, **asked: Any) -> Self:
+        """Start a run with what ``method``, ``options``, ``asked`` and ``prompts`` say; keywords set them first, and any other keyword is an option of the
+        method. A run under way is stopped and replaced. Gives the lab back: ``lab.run().wait()``, or ``await lab.run().done``."""
+        self._open()
+        if "tasks" in asked:
+            asked["asked"] = asked.pop("tasks")
+        own = {name: asked.pop(name) for name in ("method", "asked", "prompts") if name in asked}
+        for name, value in own.items():
+            setattr(self, name, value)
+        if asked or "method" in own:
+            self.options = asked
+        tasks = [self._sources[name] for name in self.asked]
+        tasks = tasks if self.prompts is None else [task.sample(self.prompts, seed=self._seed) for task in tasks]
+        prepared = engine.prepare(self._model, tasks, self.method, batch_size=None, seed=self._seed, **self.options)
+        if self._job is not None:
+            self._job.stop.set()
+        self._job = job = worker.Run(self._steps(prepared))
+        self._scoring = prepared
+        self._say(state="running", what="starting", done=0.0, total=prepared.steps()[0], unit=prepared.steps()[1], method=self.method, seconds=0.0)
+        worker.of(self._model).start(job)
+        return self
+
+    def stop(self) -> None:
+        """Ask the run to stop; what is done stays, marked partial."""
+        if self._job is not None and not self._job.ended.is_set():
+            self._job.stop.set()
+            self._say(**{**self._state, "state": "stopping"})
+
+    @property
+    def done(self) -> Any:
+        """``await lab.done`` until the run has ended; the kernel serves other work meanwhile."""
+        return _Ended(self)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until all that was asked is done; False where that took longer than ``seconds``. Blocks the kernel: in a cell, ``await lab.done`` is better."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while (thread := worker.of(self._model).thread) is not None:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            thread.join(0.05 if left is None else min(0.05, left))
+        return True
+
+    @property
+    def state(self) -> str:
+        """``"idle"``, ``"running"``, ``"stopping"``, ``"done"``, ``"stopped"`` or ``"failed"``."""
+        return str(self._state["state"])
+
+    @property
+    def scores(self) -> HeadScores | None:  # type: ignore[override]
+        """The scores of the last run, or of the prompts that the run under way has done; None before there are any."""
+        under_way = self._scoring if self._job is not None and not self._job.ended.is_set() else None
+        if under_way is not None and any(under_way.done(task) for task in under_way.tasks):
+            return under_way.scores(partial=True)
+        return self._kept
+
+    @property
+    def results(self) -> dict[str, HeadScores]:
+        """The last scores of every method that was run, by its name."""
+        return dict(self._results)
+
+    def _steps(self, prepared: engine.Scoring) -> Generator[None, None, None]:
+        """Score, on the model's thread; the generator yields where the model is free."""
+        began, done, said = time.monotonic(), 0.0, 0.0
+        total, unit = prepared.steps()
+        job = self._job
+
+        def note(what: str, steps: float) -> None:
+            nonlocal done, said
+            done += steps
+            if (now := time.monotonic()) - said > OFTEN:
+                said = now
+                left = (now - began) * (total - done) / done if done else None
+                stopping = job is not None and job.stop.is_set()
+                self._tell(
+                    job, state="stopping" if stopping else "running", what=what, done=done, total=total, unit=unit, method=prepared.method.name,
+                    seconds=now - began, left=left,
+                )  # fmt: skip
+            hooks.check_stop()
+
+        state, message = "done", None
+        try:
+            self._picture(prepared, job, now=True)
+            for _ in prepared.land(note):
+                self._picture(prepared, job)
+                yield
+        except KeyboardInterrupt:
+            state = "stopped"
+        except Exception as error:
+            state, message = "failed", ready.sentence(error)
+        finished = [task for task in prepared.tasks if prepared.done(task)]
+        runs = sum(len(prepared.done(task)) for task in finished)
+        if finished:
+            found = prepared.scores(partial=state != "done")
+            if self._job is job:
+                self._kept = self._results[prepared.method.name] = found
+                self._show(found, final=True)
+        self._tell(
+            job, state=state, what="", done=done, total=total, unit=unit, method=prepared.method.name, seconds=time.monotonic() - began, kept=runs,
+            message=message, halved=prepared.halved[-1] if prepared.halved else None,
+        )  # fmt: skip
+        if job is not None:
+            job.ended.set()
+
+    def _picture(self, prepared: engine.Scoring, job: worker.Run | None, *, now: bool = False) -> None:
+        """Send what has landed, as often as the browser paints and the run can afford."""
+        since = time.monotonic() - self._pictured
+        due = since > (OFTEN if self._painted else SELDOM) and since > self._cost / SHARE
+        if self._job is not job or not (now or due):
+            return
+        started = time.monotonic()
+        self._show(prepared.snapshot(), final=False)
+        self._pictured = time.monotonic()
+        self._cost, self._painted = 0.0 if now else self._pictured - started, False
+
+    def _show(self, scores: HeadScores, *, final: bool) -> None:
+        """Replace what is shown; settings that do not fit the new scores go back to where they start."""
+        header, buffer = wire.encode(scores)
+        with self._telling, self.hold_sync():
+            other = (self._shown.method, self._shown.signed) != (scores.method, scores.signed)
+            renamed = self._shown.tasks != scores.tasks
+            self._shown = scores
+            if renamed:
+                self.task, self.isolated = None, None
+                self.tasks = list(scores.tasks)
+            if other and self.rule == "value":
+                self.threshold = None
+            if final:
+                first = provenance.display(scores)
+                if first.get("normalize") and self.normalize != first["normalize"]:
+                    self.normalize = first["normalize"]
+            elif other:
+                self.normalize = None
+            self._header, self._buffer = header, buffer
+
+    # ---- the model's thread and the front end ----
+
+    def _later(self, what: str, job: Callable[[], None]) -> None:
+        """Let the model's thread do a short job next."""
+
+        def alive() -> None:
+            if not self._closed:
+                job()
+
+        if not self._closed:
+            worker.of(self._model).soon((id(self), what), alive)
+
+    def _tell(self, job: worker.Run | None, **state: Any) -> None:
+        """Say how far a run is, unless another has replaced it."""
+        if self._job is job:
+            self._say(**state)
+
+    def _say(self, **state: Any) -> None:
+        self._set(_state=state)
+
+    def _set(self, **traits: Any) -> None:
+        if self._closed:
+            return
+        with self._telling, self.hold_sync():
+            for name, value in traits.items():
+                setattr(self, name, value)
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        with self._telling:
+            super().set_state(sync_data)
+
+    def _open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this lab is closed; make another with hw.live(model).")
+
+    def close(self) -> None:
+        """Stop what runs and let go of the model."""
+        if not self._closed:
+            self.stop()
+            self._closed = True
+            for what in ("prompt", "head", "salient", "effect", "warm"):
+                worker.of(self._model).forget((id(self), what))
+        super().close()
+
+    def _drawn(self) -> tuple[HeadScores, settings.Settings]:
+        """A figure shows what is scored: it has no way to say of a cell that it is not."""
+        if (scores := self.scores) is None:
+            raise ValueError("nothing is scored yet, so there is no figure: lab.run() first.")
+        asked = {name: getattr(self, name) for name in settings.NAMES}
+        asked["tasks"] = [name for name in self.tasks if name in scores.tasks]
+        asked["task"] = self.task if self.task in scores.tasks else None
+        return scores, settings.settings(scores, **asked)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        self.preview = "png" if self.scores is not None else None
+        return super()._repr_mimebundle_(**kwargs)
+
+    @traitlets.validate("method", "options", "asked", "prompts")
+    def _valid_run(self, proposal: Any) -> Any:
+        try:
+            return ready.check(self._sources, proposal["trait"].name, proposal["value"])
+        except ValueError as error:
+            raise TraitError(str(error)) from None
+
+
+class _Ended:
+    """Awaits the end of a lab's run."""
+
+    def __init__(self, lab: Running) -> None:
+        self.lab = lab
+
+    def __await__(self) -> Generator[Any, None, HeadScores | None]:
+        async def wait() -> HeadScores | None:
+            while self.lab._job is not None and not self.lab._job.ended.is_set():
+                await asyncio.sleep(0.05)
+            return self.lab.scores
+
+        return wait().__await__()
