@@ -102,7 +102,7 @@ def next_token(model: Any, used: Iterable[str], answer: Any) -> str:
     if token != spaced and token not in known and spaced in known:
         raise _Off(f"{token!r} is not what follows, {spaced!r} is a candidate ({known[spaced].probability:.0%}): a word's space belongs to its token.")
     pieces = [model.tokenizer.decode([one]) for one in model.tokenizer(token, add_special_tokens=False)["input_ids"]]
-    if len(pieces) > 1:
+    if token not in known and len(pieces) > 1:
         raise _Off(f"{token!r} is {len(pieces)} tokens, {', '.join(map(repr, pieces[:4]))}; the list shows the first that follows, here {first.text!r}.")
     place = f"{known[token].probability:.0%}" if token in known else f"less than {read.predictions[-1].probability:.1%}"
     raise _Off(f"{token!r} has {place}, {first.text!r} has {first.probability:.0%}: answer with that, or change the prompt until the model agrees with you.")
@@ -165,20 +165,20 @@ def compared(effect: Mapping[str, Any], task: str, hint: str = "") -> str:
     rows = {row["name"]: row for row in effect.get("tasks", ())}
     if task not in rows:
         raise _Off(f"{task} was not measured, only {', '.join(rows) or 'nothing'}: put it among the tasks of the lab (lab.asked) and try again.")
-    row, many = rows[task], f"{effect['heads']} heads" if effect["heads"] != 1 else "head"
-    before, after, others = _log_p(row["before"]), _log_p(row["after"]), [_log_p(one) for one in row["controls"]]
+    row, one = rows[task], effect["heads"] == 1
+    before, after, others = _log_p(row["before"]), _log_p(row["after"]), [_log_p(control) for control in row["controls"]]
     if not others:
         raise _Off("There are no other heads in these layers to compare with: take fewer heads of a layer.")
-    these = f"{'these' if effect['heads'] != 1 else 'this'} {many}"
-    control = f"random heads of the same layers {_change(before, max(others))} to {_change(before, min(others), verb=False)}"
-    if after >= min(others):
-        raise _Off(
-            f"Off, {these} {_change(before, after)} on {task}; {control}. That is no more than random heads do: pick heads with a high score on {task}.{hint}"
-        )
-    elsewhere = [f"{name} goes from {_log_p(one['before']):.2f} to {_log_p(one['after']):.2f}" for name, one in rows.items() if name != task]
-    right = f"right answers go from {row['before']['accuracy']:.0%} to {row['after']['accuracy']:.0%} of {row['prompts']} prompts"
+    many = f"these {effect['heads']} heads cost"
+    least, most, own = before - max(others), before - min(others), before - after
+    these = f"Off, {'this head costs' if one else many} {own:.2f} of the answer's log-probability on {task}"
+    control = f"random heads of the same layers cost {least:.2f} to {most:.2f}{' (below 0: better without)' if min(own, least) < 0 else ''}"
+    if own <= most:
+        raise _Off(f"{these}; {control}. That is no more than random heads do: pick heads with a high score on {task}.{hint}")
+    elsewhere = [f"{name} goes from {_log_p(other['before']):.2f} to {_log_p(other['after']):.2f}" for name, other in rows.items() if name != task]
+    right = f"Right answers go from {row['before']['accuracy']:.0%} to {row['after']['accuracy']:.0%} of {row['prompts']} prompts"
     return (
-        f"Off, {these} {_change(before, after)} on {task}; {control}. {right[0].upper()}{right[1:]}{''.join(f'; {one}' for one in elsewhere)}. "
+        f"{these}; {control}. {right}{''.join(f'; {other}' for other in elsewhere)}. "
         f"(A set beats {len(others)} random ones by luck once in {len(others) + 1} times.)"
     )
 
@@ -299,14 +299,6 @@ def _named(head: Head) -> str:
 
 def _log_p(row: Mapping[str, float]) -> float:
     return float(row["log_probability"])
-
-
-def _change(before: float, after: float, *, verb: bool = True) -> str:
-    """What happened to the log-probability; without ``verb``, as the second of two."""
-    by = before - after
-    if not verb:
-        return f"{by:.2f}" if by >= 0 else f"{by:.2f} (they raise it)"
-    return f"lower the answer's log-probability by {by:.2f}" if by >= 0 else f"do not lower the answer's log-probability (they raise it by {-by:.2f})"
 
 
 def _place(scores: Any, task: str, head: Head) -> int:
