@@ -91,7 +91,7 @@ def next_token(model: Any, used: Iterable[str], answer: Any) -> str:
         raise _Off(f"{text!r} is the lesson's own example; find another.")
     read = prompt.read(model, text)
     first = read.predictions[0]
-    known = {one.text: one for one in read.predictions}
+    known = {one.text: one for one in reversed(read.predictions)}  # tokens may look alike: the likeliest counts
     if token == first.text:
         row, head = np.unravel_index(int(read.maps[0].argmax()), read.maps[0].shape) if len(read.maps) else (None, None)
         adds = "" if row is None else f" {_named((model.layers[row].index, int(head)))} adds most to its logit, {read.maps[0][row, head]:.1f}."
