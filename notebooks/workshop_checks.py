@@ -96,9 +96,9 @@ def next_token(model: Any, used: Iterable[str], answer: Any) -> str:
         row, head = np.unravel_index(int(read.maps[0].argmax()), read.maps[0].shape) if len(read.maps) else (None, None)
         adds = "" if row is None else f" {_named((model.layers[row].index, int(head)))} adds most to its logit, {read.maps[0][row, head]:.1f}."
         return f"After {text!r} the model says {token!r} with {first.probability:.0%}.{adds}"
-    if text != text.rstrip():
-        raise _Off(f"The prompt ends in a space, which most tokens bring along themselves: {text.rstrip()!r} may go on as you thought.")
     spaced = f" {token.strip()}"
+    if text != text.rstrip() and spaced in {one.text for one in prompt.read(model, text.rstrip()).predictions}:
+        raise _Off(f"The prompt ends in a space, which {spaced!r} brings along itself: try {text.rstrip()!r}.")
     if token != spaced and token not in known and spaced in known:
         raise _Off(f"{token!r} is not what follows, {spaced!r} is a candidate ({known[spaced].probability:.0%}): a word's space belongs to its token.")
     pieces = [model.tokenizer.decode([one]) for one in model.tokenizer(token, add_special_tokens=False)["input_ids"]]

@@ -105,15 +105,19 @@ def test_next_token() -> None:
     said = check.next_token(model, ["abc"], ["abcab", second])
     assert said.right is False and f"{second!r} has {best.values[1]:.0%}, {first!r} has {best.values[0]:.0%}" in said.text
     assert "is the lesson's own example" in check.next_token(model, ["abcab "], ("abcab", first)).text
-    assert "The prompt ends in a space" in check.next_token(model, [], ("abcab ", "zz")).text
     assert "'zzz' is 3 tokens, 'z', 'z', 'z'; the list shows the first that follows" in check.next_token(model, [], ("abcab", "zzz")).text
     assert "Shorten it" in check.next_token(model, [], ("x" * 2000, "y")).text
     assert "two texts, (prompt, token); got 'abcab'" in check.next_token(model, [], "abcab").text
 
 
-def test_a_token_without_its_space_is_told_so() -> None:
-    said = check.next_token(hw.load(), [], ("The capital of Italy is", "Rome"))
+def test_spaces_that_are_off_are_told() -> None:
+    model = hw.load()
+    said = check.next_token(model, [], ("The capital of Italy is", "Rome"))
     assert "'Rome' is not what follows, ' Rome' is a candidate (38%): a word's space belongs to its token" in said.text
+    said = check.next_token(model, [], ("The capital of Italy is ", " Rome"))
+    assert said.text == "The prompt ends in a space, which ' Rome' brings along itself: try 'The capital of Italy is'."
+    assert "' 4' is 2 tokens, ' ', '4'; the list shows the first that follows, here ' '" in check.next_token(model, [], ("1 + 1 = 2, 2 + 2 =", " 4")).text
+    assert check.next_token(model, [], ("1 + 1 = 2, 2 + 2 = ", "4"))
 
 
 def test_threshold() -> None:
