@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,21 @@ from headwidget import gated, prompt
 from headwidget.intervene import controls
 from headwidget.models import Model
 from headwidget.tasks import Task
-from headwidget.tasks.encode import encode
+from headwidget.tasks.encode import Encoded, encode
 
 Gates = npt.NDArray[np.float32]
 
 
 def pieces(
-    model: Model, tasks: Sequence[Task], gates: Gates, reading: Callable[[], prompt.Reading | None], prompts: int, draws: int, seed: int
+    model: Model,
+    tasks: Sequence[Task],
+    gates: Gates,
+    reading: Callable[[], prompt.Reading | None],
+    scored: Collection[str],
+    *,
+    prompts: int,
+    draws: int,
+    seed: int,
 ) -> Iterator[dict[str, Any]]:
     """The effect as far as it is known, again and again: first on the prompt's greedy text, then on one task after the other. Between two of them the
     model is free."""
@@ -33,17 +42,25 @@ def pieces(
     others = [like(gates, scaled, other) for other in controls(scaled, model.n_heads, draws, seed)]
     settings = np.stack([on, gates, *others])  # (setting, layer, head)
     for task in tasks:
-        examples = encode(task.sample(prompts, seed=seed), model).examples
+        examples, unseen = _chosen(encode(task, model).examples, scored, prompts, seed)
         values = np.zeros((len(settings), len(examples), 3), np.float32)
         for landed in gated.run(model, examples, settings):
             values[landed.settings, list(landed.runs)] = landed.values
             yield found
         mean = values.mean(1)  # (setting, 3)
         rows = [{"log_probability": float(one[0]), "accuracy": float(one[1])} for one in mean]
-        row = {"name": task.name, "prompts": len(examples), "before": rows[0], "after": rows[1], "controls": rows[2:]}
+        row = {"name": task.name, "prompts": len(examples), "unseen": unseen, "before": rows[0], "after": rows[1], "controls": rows[2:]}
         found = {**found, "tasks": [*found["tasks"], row]}
         yield found
     yield {**found, "done": True}
+
+
+def _chosen(examples: Sequence[Encoded], scored: Collection[str], count: int, seed: int) -> tuple[list[Encoded], int]:
+    """Some examples at random, those first that no scores were made from; and how many of those they are."""
+    order = random.Random(seed).sample(range(len(examples)), len(examples))
+    order.sort(key=lambda i: examples[i].label in scored)  # the order drawn stays among equals
+    chosen = [examples[i] for i in order[:count]]
+    return chosen, sum(one.label not in scored for one in chosen)
 
 
 def like(gates: Gates, scaled: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> Gates:

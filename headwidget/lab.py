@@ -157,14 +157,21 @@ class Lab(Running):
         if not done:
             self._later("warm", self._warm)
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What the prompt panel shows: tokens, predictions as [id, text, probability, probability with heads scaled], or an error."""
+        return dict(self._reading)
+
     def measure(self, prompts: int = 12, draws: int = 3) -> Lab:
         """What the gates do to the tasks: accuracy and log-probability before and after, and after the same to random heads of the same layers; and greedy
-        text of the prompt before and after. Comes piece by piece as ``lab.effect``."""
+        text of the prompt before and after. Prompts that no run has scored come first. Comes piece by piece as ``lab.effect``."""
         self._open()
         if (self.gates == 1).all():
             raise ValueError("no head is scaled: select heads and turn them off in the widget, or set lab.gates.")
         gates = self.gates
-        pieces = effects.pieces(self._model, [self._sources[name] for name in self.asked], gates, lambda: self._read, prompts, draws, self._seed)
+        scored = {label for scores in self._results.values() for task in scores.tasks for label in scores.runs(task)}
+        tasks = [self._sources[name] for name in self.asked]
+        pieces = effects.pieces(self._model, tasks, gates, lambda: self._read, scored, prompts=prompts, draws=draws, seed=self._seed)
 
         def piece() -> None:
             if not np.array_equal(gates, self.gates):

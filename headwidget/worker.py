@@ -6,6 +6,7 @@ the two never meet in the model. A new run replaces the one under way.
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import threading
 import weakref
@@ -58,6 +59,17 @@ class Worker:
             self._next = run
             self._wake()
 
+    def end(self) -> None:
+        """Stop everything and wait for the thread: a thread that is cut off inside torch takes the process down with it."""
+        with self._lock:
+            self._jobs.clear()
+            for run in (self._run, self._next):
+                if run is not None:
+                    run.stop.set()
+            thread = self._thread
+        if thread is not None:
+            thread.join(30)
+
     def forget(self, what: object) -> None:
         """Drop a job that waits."""
         with self._lock:
@@ -109,3 +121,9 @@ _workers: weakref.WeakKeyDictionary[nn.Module, Worker] = weakref.WeakKeyDictiona
 def of(model: Model) -> Worker:
     """The worker of a model; the same for everyone who has loaded it."""
     return _workers.setdefault(model.module, Worker())
+
+
+@atexit.register
+def _end_all() -> None:
+    for one in list(_workers.values()):
+        one.end()

@@ -75,6 +75,8 @@ export interface Effect {
   readonly tasks?: readonly {
     readonly name: string;
     readonly prompts: number;
+    /** How many of them no run has scored. */
+    readonly unseen: number;
     readonly before: Measured;
     readonly after: Measured;
     readonly controls: readonly Measured[];

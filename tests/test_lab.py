@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -302,13 +305,29 @@ def test_measure_is_before_and_after_beside_random_heads_of_the_same_layers() ->
     effect = lab.effect
     assert effect["done"] and effect["heads"] == 2 and [task["name"] for task in effect["tasks"]] == ["one", "two"]
     scores = hw.HeadScores.from_arrays({"one": gates[None]}, method="gates", meta={"weights": model.fingerprint()})
-    frame = hw.keep_only(model, scores, TASKS[0].sample(12), draws=0, progress=False)
+    frame = hw.keep_only(model, scores, TASKS[0], draws=0, progress=False)
     kept = frame[frame.kind == "kept"].iloc[0]
     assert effect["tasks"][0]["after"]["log_probability"] == pytest.approx(kept.log_probability, abs=1e-5)
     whole = frame[frame.kind == "all"].iloc[0]
     assert effect["tasks"][0]["before"]["log_probability"] == pytest.approx(whole.log_probability, abs=1e-5)
     assert 1 <= len(effect["tasks"][0]["controls"]) <= 3
     assert set(effect["text"]) == {"before", "after"}
+
+
+def test_prompts_that_no_run_has_scored_are_measured_first() -> None:
+    task = hw.Task("sums", [(f"{n} + 1 =", " 1") for n in range(20)])
+    lab = hw.live(fresh(), task, "gradient", prompts=8)
+    lab.gates = np.zeros((3, 4))
+    assert lab.run().wait(60) and lab.measure(prompts=12).wait(60)
+    assert [(one["prompts"], one["unseen"]) for one in lab.effect["tasks"]] == [(12, 12)]
+    assert lab.measure(prompts=15).wait(60)
+    assert [(one["prompts"], one["unseen"]) for one in lab.effect["tasks"]] == [(15, 12)]
+
+
+def test_a_script_that_ends_in_the_middle_of_a_run_ends_well() -> None:
+    code = "import headwidget as hw; from tests import tiny; lab = hw.live(tiny.model('llama'), [tiny.task('one')], 'gating', prompt='abc'); lab.run()"
+    ended = subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_control_gets_the_same_factors_in_the_same_layers() -> None:

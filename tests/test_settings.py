@@ -89,7 +89,7 @@ RIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "kept"), RIGHT, ids=[f"{name} {value!r}"[:40] for name, value, _ in RIGHT])
+@pytest.mark.parametrize(("name", "value", "kept"), RIGHT, ids=[f"{name} {value!r}".split(" object at ")[0][:40] for name, value, _ in RIGHT])
 def test_a_right_value_is_kept_and_stays_as_it_is_when_checked_again(name: str, value: Any, kept: Any) -> None:
     found = check(SCORES, name, value)
     assert (found, type(found)) == (kept, type(kept))

@@ -96,7 +96,7 @@ function table({ tasks, heads }: Effect): HTMLElement[] {
   };
   const draws = tasks[0]!.controls.length;
   const rows = tasks.map((task) => {
-    const name = make("th", "small-text", `${task.name} (${task.prompts} prompts)`);
+    const name = make("th", "small-text", `${task.name} (${task.prompts} prompts, ${task.unseen} not scored before)`);
     name.scope = "row";
     const values = [cell(task.before), cell(task.after), mean(task.controls)];
     return make("tr", "small-row", name, ...values.map((text) => make("td", "small-value", text)));
