@@ -1,6 +1,6 @@
 """`make bench`: a table of ratios on the embedded model, each side measured in the same run, medians of several; then the browser's times and bytes.
 
-Machine and versions stand on top. Names choose parts: `python -m benchmarks browser`, or `speed`, `probe`, `gating`, `patterns`, `relations`, `memory`.
+Machine and versions stand on top. Names choose parts: `python -m benchmarks browser`, or `speed`, `probe`, `gating`, `patterns`, `relations`, `memory`, `live`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import torch
 import transformers
 
-from benchmarks import browser, gating, memory, patterns, probe, relations, speed
+from benchmarks import browser, gating, live, memory, patterns, probe, relations, speed
 from benchmarks.timing import Row
 
 
@@ -25,6 +25,8 @@ def main() -> None:
             show(part.rows())
     if not only or "browser" in only:
         browser.show()
+    if not only or "live" in only:
+        live.show()
 
 
 def show(rows: list[Row]) -> None:

@@ -201,7 +201,7 @@ class Lab(Running):
         actions: dict[str, Callable[[], Any]] = {"run": self.run, "stop": self.stop, "measure": self.measure}
         kind = content.get("ask") if isinstance(content, Mapping) else None
         if kind == "painted":
-            self._painted = True
+            self._painted = True  # content["at"] says when, by the browser's clock
         elif kind == "shown":
             self._later("warm", self._warm)
         elif kind in actions:

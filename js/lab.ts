@@ -143,7 +143,7 @@ export function createLab(model: WidgetModel, signal: AbortSignal): Lab | null {
       for (const [key, value] of Object.entries(patch)) model.set(key, value);
       model.save_changes();
     },
-    ask: (what) => model.send!({ ask: what }),
+    ask: (what) => model.send!({ ask: what, at: performance.timeOrigin + performance.now() }),
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -108,3 +108,16 @@ describe("the column between Always and Any", () => {
     expect(names(1, 2, true)).toEqual(["Always", "Any"]);
   });
 });
+
+describe("rows that are not scored yet", () => {
+  const half = { ...task("a", [[1, 3, 0, 0]]), unscored: [1] };
+  const scores = scoresOf([half], [0, 1], true);
+
+  it("pass no threshold, in any view", () => {
+    const asked = { ...DEFAULTS, tasks: ["a"], threshold: 0 };
+    for (const view of ["tasks", "agreement", "categories"] as const) {
+      expect([...viewsOf(scores).picture({ ...asked, view }).passing!]).toEqual([1, 1, 0, 0]);
+    }
+    expect([...viewsOf(scores).picture({ ...asked, rule: "percent", threshold: 100 }).passing!]).toEqual([1, 1, 0, 0]);
+  });
+});

@@ -7,6 +7,7 @@ import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,13 @@ def page(context: BrowserContext) -> Page:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with jupyter(tmp_path_factory.mktemp("lab")) as started:
+        yield started
+
+
+@contextmanager
+def jupyter(base: Path) -> Iterator[Server]:
     """One Jupyter server for JupyterLab (/lab) and Notebook 7 (/notebooks)."""
-    base = tmp_path_factory.mktemp("lab")
     for name, content in SETTINGS.items():
         file = base / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
