@@ -26,7 +26,7 @@ check-js: node_modules/.ready
 	npm test --silent
 
 test-py: $(VENV)/.dev build model chromium node_modules/.cdn
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
 bench: $(VENV)/.dev build model chromium
 	$(BIN)/python -m benchmarks

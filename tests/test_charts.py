@@ -378,7 +378,7 @@ def test_new_scores_are_followed(explorer: hw.Explorer, name: str) -> None:
     chart = MAKE[name](explorer)
     explorer.threshold = 0.002
     new = made_up.scores(6, 8, tasks=3, runs=9, signed=True, seed=5)
-    explorer.__dict__["scores"] = new
+    explorer._shown = new
     header, buffer = wire.encode(new)
     explorer.set_trait("_header", header)
     explorer.set_trait("_buffer", buffer)
@@ -394,7 +394,7 @@ def test_scores_of_another_shape_or_other_tasks_raise_nothing_on_the_way(explore
     chart, board = hw.charts.scatter(explorer), hw.dashboard(explorer)
     explorer.selected, explorer.task = [(5, 7)], task
     new = hw.HeadScores.from_arrays({"Retrieval": np.ones((3, 2, 4)), "new": np.ones((3, 2, 4))}, method="mine")
-    explorer.__dict__["scores"] = new
+    explorer._shown = new
     explorer.set_trait("_header", wire.encode(new)[0])
     assert chart.title.startswith("Knowledge Recall against Retrieval · no task 'Knowledge Recall' in these scores")
     assert board.charts[0].title == "Retrieval · 8 heads"

@@ -331,6 +331,7 @@ def test_the_progress_bar_counts_updates(capfd: pytest.CaptureFixture[str]) -> N
 # ---- a real model ----
 
 
+@pytest.mark.alone
 def test_the_heads_that_are_kept_are_enough_for_a_real_model() -> None:
     """Of the embedded model's 270 heads, those that stay on do both tasks as well as all do; as many random ones of the same layers do neither."""
     model = hw.load()

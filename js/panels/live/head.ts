@@ -2,7 +2,7 @@
 
 import type { HeadReading, Lab } from "../../lab";
 import { headName } from "../../store";
-import { make, setText } from "../dom";
+import { button, make, setText } from "../dom";
 import { shown } from "./prompt";
 
 export const head =
@@ -27,40 +27,39 @@ export const head =
         ...ranks(read),
       );
     };
-    /** The prompt's tokens, darker where the head looks from the token that is pointed at. */
+    /** The prompt's tokens, darker where the head looks from the token that was clicked. */
     const pattern = (read: HeadReading): HTMLElement[] => {
-      if (!read.pattern || !read.tokens) return read.why_not ? [make("p", "prompt-note", read.why_not)] : [];
-      const from = Math.min(query ?? read.tokens.length - 1, read.tokens.length - 1);
-      const line = make("div", "tokens");
-      const spans = read.tokens.map((token, i) => {
-        const span = make("button", "token", shown(token));
-        span.type = "button";
-        span.addEventListener("click", () => {
+      const { pattern: weights, tokens } = read;
+      if (!weights || !tokens) return read.why_not ? [make("p", "prompt-note", read.why_not)] : [];
+      const note = make("p", "prompt-note");
+      const spans = tokens.map((token, i) =>
+        button("token", shown(token), "", () => {
           query = i;
-          draw();
+          look();
+        }),
+      );
+      const look = (): void => {
+        const from = Math.min(query ?? tokens.length - 1, tokens.length - 1);
+        spans.forEach((span, i) => {
+          const weight = weights[from]![i]!;
+          span.style.setProperty("--hw-weight", String(weight));
+          span.title = `attention from ${shown(tokens[from]!)}: ${weight.toFixed(3)}`;
+          span.setAttribute("aria-pressed", String(i === from));
         });
-        const weight = read.pattern![from]![i]!;
-        span.style.setProperty("--hw-weight", String(weight));
-        span.title = `attention from ${shown(read.tokens![from]!)}: ${weight.toFixed(3)}`;
-        span.setAttribute("aria-pressed", String(i === from));
-        return span;
-      });
-      line.append(...spans);
-      const said = `Where it looks from ${shown(read.tokens[from]!)}; click a token to look from there.`;
-      return [
-        make(
-          "div",
-          "head-part",
-          make("h4", "live-part", "Attention on the prompt"),
-          line,
-          make("p", "prompt-note", said),
-        ),
-      ];
+        setText(note, `Where it looks from ${shown(tokens[from]!)}; click a token to look from there.`);
+      };
+      look();
+      const title = make("h4", "live-part", "Attention on the prompt");
+      return [make("div", "head-part", title, make("div", "tokens", ...spans), note)];
     };
     draw();
+    let of = ""; // the head and the tokens that are shown
     return lab.subscribe((changed) => {
       if (!changed.has("_head")) return;
-      query = null;
+      const { head: one, tokens } = lab.state._head;
+      const now = JSON.stringify([one, tokens]);
+      if (now !== of) query = null; // what more is found of the same head leaves it
+      of = now;
       draw();
     });
   };

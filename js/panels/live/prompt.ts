@@ -6,7 +6,7 @@ import { rangeOf, sortedScores } from "../../scales";
 import type { Change, State, Store } from "../../store";
 import type { Picture } from "../../views";
 import { colourbar } from "../colourbar";
-import { all, button, keepKeys, make, setText } from "../dom";
+import { all, button, keepKeys, make, refill, setText } from "../dom";
 import { heatmap } from "../heatmap";
 
 const PAUSE = 180; // ms without a key before the model reads
@@ -24,11 +24,14 @@ export const prompt =
     let typing: ReturnType<typeof setTimeout> | undefined;
     box.addEventListener("input", () => {
       clearTimeout(typing);
-      typing = setTimeout(() => lab.set({ prompt: box.value, target: null }), PAUSE);
+      typing = setTimeout(() => {
+        typing = undefined;
+        lab.set({ prompt: box.value, target: null });
+      }, PAUSE);
     });
     const tokens = make("div", "tokens");
     tokens.setAttribute("aria-label", "Tokens");
-    tokens.setAttribute("role", "img");
+    tokens.setAttribute("role", "group");
     const error = make("div", "error");
     error.setAttribute("role", "alert");
     const next = make("div", "next");
@@ -57,7 +60,7 @@ export const prompt =
       const chosen = target ?? list[0]?.[0];
       const rows = list.map((one) => line(one, one[0] === chosen, lab));
       const others = (read.risen ?? []).slice(0, 3).map((one) => line(one, false, null));
-      next.replaceChildren(...rows, ...others);
+      refill(next, [...rows, ...others]);
       setText(
         note,
         !list.length
@@ -66,7 +69,7 @@ export const prompt =
               `Next token${scaled ? ", before and after heads are scaled" : ""}. Click one: the map shows what each head adds to its logit (read in ${read.ms} ms).`),
       );
       map.hidden = !list.length || !!read.why_not;
-      if (document.activeElement !== box && box.value !== lab.state.prompt) box.value = lab.state.prompt;
+      if (typing === undefined && box.value !== lab.state.prompt) box.value = lab.state.prompt;
     };
     draw();
     const stop = lab.subscribe((changed) => {

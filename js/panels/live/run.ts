@@ -1,11 +1,18 @@
 // The line that runs a method: which, on what, how much of it; run, stop, and how far it is.
 
 import type { Lab, Option, RunState } from "../../lab";
+import type { Store } from "../../store";
 import { button, choice, keepKeys, make, setText } from "../dom";
+
+/** A part of the form, and how it follows the lab: it is made once, so that it keeps the focus. */
+interface Field {
+  readonly el: HTMLElement;
+  follow(): void;
+}
 
 export const run =
   (lab: Lab) =>
-  (el: HTMLElement): (() => void) => {
+  (el: HTMLElement, store: Store): (() => void) => {
     const { _can: can } = lab.state;
     const method = choice(
       "Method",
@@ -32,11 +39,15 @@ export const run =
     bar.max = 1;
     bar.setAttribute("aria-label", "How far the run is");
     const text = make("span", "run-text");
-    text.setAttribute("role", "status");
     const message = make("div", "error");
     message.setAttribute("role", "alert");
     const many = make("label", "choice", make("span", "choice-name", "Prompts"), prompts);
     el.append(make("div", "run-line", method.el, options, tasks, many, go, bar, text), message);
+    const chips = can.tasks.map(([name, count]) => task(lab, name, count));
+    tasks.append(...chips.map((chip) => chip.el));
+    let fields: readonly Field[] = [];
+    let asks: string | null = null; // the method whose options are asked for
+    let said: RunState["state"] = lab.state._state.state;
 
     const draw = (): void => {
       const { state } = lab;
@@ -45,8 +56,12 @@ export const run =
       prompts.value = state.prompts === null ? "" : String(state.prompts);
       const offer = can.methods.find(({ name }) => name === state.method);
       method.select.title = offer?.why_not ?? "How heads are scored";
-      options.replaceChildren(...(offer?.options ?? []).map((option) => field(lab, option)));
-      tasks.replaceChildren(...can.tasks.map(([name, count]) => task(lab, name, count)));
+      if (asks !== state.method) {
+        fields = (offer?.options ?? []).map((option) => field(lab, option));
+        options.replaceChildren(...fields.map((one) => one.el));
+        asks = state.method;
+      }
+      for (const one of [...fields, ...chips]) one.follow();
       setText(go, state._state.state === "stopping" ? "Stopping…" : busy ? "Stop" : "Run");
       go.classList.toggle("hw-busy", busy);
       go.disabled = state._state.state === "stopping" || (!busy && !!offer?.why_not);
@@ -61,6 +76,10 @@ export const run =
       setText(text, runText(now));
       setText(message, now.state === "failed" ? failure(now) : "");
       message.hidden = now.state !== "failed";
+      if (now.state === said) return;
+      said = now.state; // how far it is changes all the time; that it began or ended is worth reading aloud
+      if (now.state === "running") store.show({ spoken: `${now.method} is running` });
+      else if (now.state !== "failed" && now.state !== "stopping") store.show({ spoken: runText(now) });
     };
     draw();
     return lab.subscribe((changed) => {
@@ -96,8 +115,8 @@ const failure = ({ message, kept }: RunState): string =>
   [message, kept ? `${kept} runs that were done are kept.` : ""].filter(Boolean).join(" ");
 
 /** An option of the method, as a form asks for it. */
-function field(lab: Lab, { name, kind, default: usual, choices }: Option): HTMLElement {
-  const now = lab.state.options[name] ?? usual;
+function field(lab: Lab, { name, kind, default: usual, choices }: Option): Field {
+  const now = (): unknown => lab.state.options[name] ?? usual;
   const put = (value: unknown): void => {
     const { [name]: _, ...others } = lab.state.options;
     lab.set({ options: value === null || value === usual ? others : { ...others, [name]: value } });
@@ -108,33 +127,39 @@ function field(lab: Lab, { name, kind, default: usual, choices }: Option): HTMLE
       choices!.map((one) => [one, one] as const),
       put,
     );
-    select.value = String(now);
-    return el;
+    const follow = (): void => {
+      select.value = String(now());
+    };
+    return { el, follow };
   }
   const input = make("input", kind === "bool" ? "check" : "number");
   keepKeys(input);
+  const el = make("label", "choice", make("span", "choice-name", name), input);
   if (kind === "bool") {
     input.type = "checkbox";
-    input.checked = now === true;
     input.addEventListener("change", () => put(input.checked));
-  } else {
-    input.type = "number";
-    input.step = kind === "int" ? "1" : "any";
-    input.placeholder = "usual";
-    input.value = now === null ? "" : String(now);
-    input.addEventListener("change", () => put(Number.isNaN(input.valueAsNumber) ? null : input.valueAsNumber));
+    const follow = (): void => {
+      input.checked = now() === true;
+    };
+    return { el, follow };
   }
-  return make("label", "choice", make("span", "choice-name", name), input);
+  input.type = "number";
+  input.step = kind === "int" ? "1" : "any";
+  input.placeholder = "usual";
+  input.addEventListener("change", () => put(Number.isNaN(input.valueAsNumber) ? null : input.valueAsNumber));
+  const follow = (): void => {
+    const value = now() ?? null;
+    if (!input.matches(":focus")) input.value = value === null ? "" : String(value);
+  };
+  return { el, follow };
 }
 
 /** A task that is scored or not; one at least always is. */
-function task(lab: Lab, name: string, count: number): HTMLElement {
-  const { asked } = lab.state;
-  const on = asked.includes(name);
-  const chip = button("chip", name, `${count} prompts`, () => {
-    const next = on ? asked.filter((one) => one !== name) : [...asked, name];
+function task(lab: Lab, name: string, count: number): Field {
+  const el = button("chip", name, `${count} prompts`, () => {
+    const { asked } = lab.state;
+    const next = asked.includes(name) ? asked.filter((one) => one !== name) : [...asked, name];
     if (next.length) lab.set({ asked: lab.state._can.tasks.map(([one]) => one).filter((one) => next.includes(one)) });
   });
-  chip.setAttribute("aria-pressed", String(on));
-  return chip;
+  return { el, follow: () => el.setAttribute("aria-pressed", String(lab.state.asked.includes(name))) };
 }

@@ -1,0 +1,17 @@
+"""How tests are spread over the cores: a file's tests together, so that they share what they set up; those that take minutes alone and first."""
+
+from __future__ import annotations
+
+import pytest
+
+MINUTES = 1500
+"""Seconds that a test marked ``alone`` may take: on a busy core a notebook takes many times what it takes a user."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    alone = [item for item in items if item.get_closest_marker("alone")]
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(item.nodeid if item in alone else item.path.as_posix()))
+    for item in alone:
+        item.add_marker(pytest.mark.timeout(MINUTES))
+    items.sort(key=lambda item: item not in alone)  # the order stays among equals
