@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from headwidget import gated, prompt
+from headwidget.engine import out_of_memory
 from headwidget.intervene import controls
 from headwidget.models import Model
+from headwidget.provenance import known_prompts
+from headwidget.scores import HeadScores
 from headwidget.tasks import Task
-from headwidget.tasks.encode import Encoded, encode
+from headwidget.tasks.encode import Encoded, EncodedTask, encode
 
 Gates = npt.NDArray[np.float32]
 
@@ -24,7 +27,7 @@ def pieces(
     tasks: Sequence[Task],
     gates: Gates,
     reading: Callable[[], prompt.Reading | None],
-    scored: Collection[str],
+    results: Sequence[HeadScores],
     *,
     prompts: int,
     draws: int,
@@ -37,16 +40,19 @@ def pieces(
     on = np.ones_like(gates)
     if (read := reading()) is not None:
         before, after = prompt.greedy(model, read.ids, np.stack([on, gates]))
-        found = {**found, "text": {"before": before, "after": after}}
+        found = {**found, "text": {"prompt": read.text, "before": before, "after": after}}
         yield found
-    others = [like(gates, scaled, other) for other in controls(scaled, model.n_heads, draws, seed)]
-    settings = np.stack([on, gates, *others])  # (setting, layer, head)
+    others = [other for other in controls(scaled, model.n_heads, draws, seed) if set(other) != set(scaled)]
+    found["shared"] = len(set(others[0]) & set(scaled)) if others else 0  # the same in every draw: what a layer lacks in other heads
+    settings = np.stack([on, gates, *(like(gates, scaled, other) for other in others)])  # (setting, layer, head)
     for task in tasks:
-        examples, unseen = _chosen(encode(task, model).examples, scored, prompts, seed)
+        examples, unseen = _chosen(encode(task, model), results, prompts, seed)
         values = np.zeros((len(settings), len(examples), 3), np.float32)
-        for landed in gated.run(model, examples, settings):
+        for landed in _measured(model, examples, settings):
             values[landed.settings, list(landed.runs)] = landed.values
             yield found
+        if not np.isfinite(values).all():
+            raise FloatingPointError(f"task {task.name!r}: with these gates the answers' log-probability is not a number; scale heads by less.")
         mean = values.mean(1)  # (setting, 3)
         rows = [{"log_probability": float(one[0]), "accuracy": float(one[1])} for one in mean]
         row = {"name": task.name, "prompts": len(examples), "unseen": unseen, "before": rows[0], "after": rows[1], "controls": rows[2:]}
@@ -55,12 +61,26 @@ def pieces(
     yield {**found, "done": True}
 
 
-def _chosen(examples: Sequence[Encoded], scored: Collection[str], count: int, seed: int) -> tuple[list[Encoded], int]:
+def _measured(model: Model, examples: Sequence[Encoded], settings: Gates) -> Iterator[gated.Landed]:
+    """Every example under every setting, few at a time, so that a run's Stop need not wait; fewer still where memory runs out."""
+    size = len(examples)
+    while True:
+        try:
+            yield from gated.run(model, examples, settings, size)
+            return
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error) or size == 1:
+                raise
+        size //= 2
+
+
+def _chosen(task: EncodedTask, results: Sequence[HeadScores], count: int, seed: int) -> tuple[list[Encoded], int]:
     """Some examples at random, those first that no scores were made from; and how many of those they are."""
-    order = random.Random(seed).sample(range(len(examples)), len(examples))
-    order.sort(key=lambda i: examples[i].label in scored)  # the order drawn stays among equals
-    chosen = [examples[i] for i in order[:count]]
-    return chosen, sum(one.label not in scored for one in chosen)
+    known = [known_prompts(scores, task.name) for scores in results]
+    scored = [any(has(example.label) for has in known) for example in task.examples]
+    order = random.Random(seed).sample(range(len(scored)), len(scored))
+    order.sort(key=lambda i: scored[i])  # the order drawn stays among equals
+    return [task.examples[i] for i in order[:count]], sum(not scored[i] for i in order[:count])
 
 
 def like(gates: Gates, scaled: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> Gates:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import torch
 
-from headwidget import chance, hooks, methods
+from headwidget import chance, hooks, methods, provenance
 from headwidget.batch import batches, correct, forward, plan
 from headwidget.methods import Together
 from headwidget.models import Model, load
@@ -132,12 +132,24 @@ class Scoring:
 
     def land(self, note: Callable[[str, float], None]) -> Iterator[tuple[EncodedTask, Chunk]]:
         """Score everything: each chunk when it is in its place. ``note(what, steps)`` is told of every step that is done."""
-        self.its.note = note
+        self.its.note = self._noting(note)
         for task, chunk in self.chunks():
             self.add(task, chunk)
             if self.method.together is None:  # else the method itself says how far it is
                 note(task.name, len(chunk.runs) * chunk.values.shape[1] / self.model.shape[0])
             yield task, chunk
+
+    def _noting(self, note: Callable[[str, float], None]) -> Callable[[str, float], None]:
+        """Tell of the steps that a method counts itself; they are taken back where memory ran out and it starts over."""
+        done, halved = 0.0, 0
+
+        def noting(what: str, steps: float) -> None:
+            nonlocal done, halved
+            again, halved = len(self.halved) != halved, len(self.halved)
+            back, done = (done, steps) if again else (0.0, done + steps)
+            note(what, steps - back)
+
+        return noting
 
     def chunks(self) -> Iterator[tuple[EncodedTask, Chunk]]:
         """Every chunk of every task, as it lands. Out of memory, a batch is halved and the work goes on with what is not done yet."""
@@ -302,6 +314,8 @@ class Scoring:
         if known is None and task.name in self._right:
             known = _accuracy([task.examples[i] for i in have], self._right[task.name][:, have])
         own = dict(self.its.tasks.get(task.name, {}))
+        if task.name in self.its.labels or task.name in self.its.runs:  # runs that are fits, or held-out prompts: the others were fitted on
+            own["fitted_on"] = [provenance.digest(e.label) for e in task.examples]
         warnings = [own.pop("warning", None), self._at_chance(known or {})]
         return {
             "prompts": len(task.examples) if task.name in self.its.labels else len(have),
@@ -322,7 +336,10 @@ class Scoring:
 
 def out_of_memory(error: BaseException) -> bool:
     """Did memory run out, on a device or on the host?"""
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
+    said = str(error).lower()  # MPS, and the host's allocators, have no error of their own
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
+        one in said for one in ("out of memory", "can't allocate memory", "not enough memory")
+    )
 
 
 def options_meta(options: Any) -> dict[str, Any]:

@@ -45,6 +45,12 @@ def check_stop() -> None:
         raise Stopped
 
 
+def here() -> Callable[[], bool]:
+    """Tells whether code runs on the thread that called this. A hook is for its own thread: a forward in another cell is left as it is, and not seen."""
+    owner = threading.get_ident()
+    return lambda: threading.get_ident() == owner
+
+
 # ---- heads ----
 
 
@@ -93,10 +99,12 @@ def gate(model: Model, gates: Tensor, fill: Tensor | None = None) -> Iterator[No
 @contextmanager
 def unembed_at(model: Model, positions: Tensor) -> Iterator[None]:
     """Compute logits at ``positions`` (batch, k) only: the model then gives (batch, k, vocabulary)."""
-    fired = 0
+    fired, mine = 0, here()
 
-    def hook(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def hook(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         nonlocal fired
+        if not mine():
+            return None
         fired += 1
         return (take_positions(args[0], positions), *args[1:])
 
@@ -112,9 +120,11 @@ def unembed_at(model: Model, positions: Tensor) -> Iterator[None]:
 @contextmanager
 def watch(module: nn.Module, see: Callable[[Any, Any, Any], None]) -> Iterator[None]:
     """Call ``see(args, kwargs, output)`` after each call of ``module``."""
+    mine = here()
 
     def hook(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        see(args, kwargs, output)
+        if mine():
+            see(args, kwargs, output)
 
     handle = module.register_forward_hook(hook, with_kwargs=True)
     try:
@@ -127,7 +137,12 @@ def watch(module: nn.Module, see: Callable[[Any, Any, Any], None]) -> Iterator[N
 def stand_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
     """Let ``forward`` answer in the module's place for a while."""
     had = module.__dict__.get("forward")  # accelerate keeps a wrapper of its own here
-    module.forward = forward
+    own, mine = module.forward, here()
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        return (forward if mine() else own)(*args, **kwargs)
+
+    module.forward = answer
     try:
         yield
     finally:
@@ -139,7 +154,8 @@ def stand_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
 
 @contextmanager
 def frozen(model: Model) -> Iterator[None]:
-    """Evaluation mode and no gradients to weights inside; every module and parameter is as it was afterwards. Other threads wait for the model meanwhile."""
+    """Evaluation mode and no gradients to weights inside; every module and parameter is as it was afterwards. Other threads' scoring waits meanwhile; a plain
+    forward of theirs does not, and finds the model in evaluation mode."""
     with model.lock:
         check_stop()
         training = [m for m in model.module.modules() if m.training]
@@ -179,14 +195,16 @@ def take_positions(hidden: Tensor, positions: Tensor) -> Tensor:
 def _on_projections(model: Model, hook: Callable[[int, Layer, Tensor], Tensor | None]) -> Iterator[None]:
     """Run ``hook(row, layer, z)`` before every output projection; a tensor it gives replaces the projection's input."""
     fired = [0] * len(model.layers)
-    ran = 0
+    ran, mine = 0, here()
 
     def count(*_: Any) -> None:
         nonlocal ran
-        ran += 1
+        ran += mine()
 
     def place(row: int, layer: Layer) -> Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]:
         def before(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+            if not mine():
+                return None
             check_stop()
             fired[row] += 1
             changed = hook(row, layer, args[0])

@@ -18,6 +18,7 @@ from headwidget.effect import MEASURES, Effect
 from headwidget.engine import listed
 from headwidget.models import Model
 from headwidget.progress import Progress
+from headwidget.provenance import known_prompts
 from headwidget.scores import HeadScores
 from headwidget.tasks import Task
 from headwidget.tasks.encode import EncodedTask, encode
@@ -221,13 +222,14 @@ class _Measured:
 
 def _measured(task: Task, named: Mapping[str, HeadScores], count: int, seed: int, model: Model) -> _Measured:
     """Some of a task's prompts: what no scores were made from comes first, and what is held out before what is not."""
-    seen = {label for scores in named.values() if task.name in scores.tasks for label in scores.runs(task.name)}
+    known = [known_prompts(scores, task.name) for scores in named.values() if task.name in scores.tasks]
     held_out = set(getattr(task, "held_out", ()))
     labels = [example.prompt + example.answer for example in task.examples]
+    seen = [any(has(label) for has in known) for label in labels]
     order = random.Random(seed).sample(range(len(task)), len(task))
-    chosen = sorted(sorted(order, key=lambda i: (labels[i] in seen, i not in held_out))[:count])
+    chosen = sorted(sorted(order, key=lambda i: (seen[i], i not in held_out))[:count])
     encoded = encode(Task(task.name, [task.examples[i] for i in chosen], task.category), model)
-    return _Measured(task.name, encoded, sum(i in held_out for i in chosen), sum(labels[i] in seen for i in chosen))
+    return _Measured(task.name, encoded, sum(i in held_out for i in chosen), sum(seen[i] for i in chosen))
 
 
 class _Work:

@@ -5,6 +5,7 @@ Everything that needs the model runs on the model's own thread (:mod:`headwidget
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -61,14 +62,15 @@ class Lab(Running):
 
     def __init__(self, model: Model, tasks: Iterable[Task], **asked: Any) -> None:
         self._read: prompt.Reading | None = None
-        start = asked.pop("prompt", "")
+        self._measuring = object()  # the measurement under way; another one, or other gates, take its place
+        own = {name: asked.pop(name) for name in ("gates", "prompt", "target") if name in asked}
         super().__init__(model, tasks, **asked)
         self.gates = np.ones(model.shape, np.float32)
         self._can = {"methods": ready.offered(model), "tasks": [[t.name, len(t), t.category] for t in self._sources.values()]}
         self.on_msg(self._heard)
         self.observe(self._new_selected, "selected")
-        if start:
-            self.prompt = start
+        for name, value in own.items():
+            setattr(self, name, value)
 
     # ---- prompts, heads, gates ----
 
@@ -93,8 +95,23 @@ class Lab(Running):
         if scaled != self._scaled:
             self._scaled = scaled
         if self._can:  # else still starting
-            self._effect = {}
+            with self._telling:
+                self._measuring = object()
+                self._set(_effect={})
             self._later("prompt", self._read_prompt)
+
+    @traitlets.validate("_scaled")
+    def _valid_scaled(self, proposal: Any) -> list[list[Any]]:
+        layers, heads = self._shown.layers, self._shown.shape[1]
+        for one in proposal["value"]:
+            try:
+                layer, head, factor = one
+                fine = layer in layers and type(head) is int and 0 <= head < heads and math.isfinite(factor)
+            except (TypeError, ValueError):
+                fine = False
+            if not fine:
+                raise TraitError(f"a head is scaled by [layer, head, factor], a head that the model has and a finite number; got {one!r:.60}.")
+        return list(proposal["value"])
 
     @traitlets.validate("gates")
     def _valid_gates(self, proposal: Any) -> npt.NDArray[np.float32]:
@@ -139,23 +156,33 @@ class Lab(Running):
         self._set(_head=found)
         self._later("salient", lambda: self._read_salient(layer, head, found))
 
+    def _has_kept(self) -> None:
+        self._later("head", self._read_head)
+
     def _read_salient(self, layer: int, head: int, found: dict[str, Any]) -> None:
-        if self.selected and list(self.selected[-1]) == [layer, head]:
+        if not self.selected or list(self.selected[-1]) != [layer, head]:
+            return
+        if self._warmed():
             self._set(_head={**found, **ready.salient(self._model, layer, head)})
+        else:
+            self._later("salient", lambda: self._read_salient(layer, head, found))
 
     def _warm(self) -> None:
-        """Do ahead, a little at a time, what a first look at a head's salient tokens needs: a click is answered within a second."""
+        """Do ahead what a first look at a head's salient tokens needs: a click is answered within a second."""
+        if not self._warmed():
+            self._later("warm", self._warm, idle=True)
+
+    def _warmed(self) -> bool:
+        """Do a little of that; True when nothing of it is left, or it cannot be done (whoever asks for salient tokens is told why)."""
         stop = threading.Event()
         timer = threading.Timer(WARM, stop.set)
         timer.start()
         try:
-            done = relations.warm(self._model, stop)
+            return relations.warm(self._model, stop)
         except Exception:
-            return  # whoever asks for salient tokens is told why not
+            return True
         finally:
             timer.cancel()
-        if not done:
-            self._later("warm", self._warm)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -166,27 +193,30 @@ class Lab(Running):
         """What the gates do to the tasks: accuracy and log-probability before and after, and after the same to random heads of the same layers; and greedy
         text of the prompt before and after. Prompts that no run has scored come first. Comes piece by piece as ``lab.effect``."""
         self._open()
-        if (self.gates == 1).all():
-            raise ValueError("no head is scaled: select heads and turn them off in the widget, or set lab.gates.")
-        gates = self.gates
-        scored = {label for scores in self._results.values() for task in scores.tasks for label in scores.runs(task)}
-        tasks = [self._sources[name] for name in self.asked]
-        pieces = effects.pieces(self._model, tasks, gates, lambda: self._read, scored, prompts=prompts, draws=draws, seed=self._seed)
+        methods.at_least("prompts", prompts, 1)
+        methods.at_least("draws", draws, 1)
+        with self._telling:
+            if (self.gates == 1).all():
+                raise ValueError("no head is scaled: select heads and turn them off in the widget, or set lab.gates.")
+            self._measuring = token = object()
+            tasks = [self._sources[name] for name in self.asked]
+            results = list(self._results.values())
+            pieces = effects.pieces(self._model, tasks, self.gates, lambda: self._read, results, prompts=prompts, draws=draws, seed=self._seed)
 
-        def piece() -> None:
-            if not np.array_equal(gates, self.gates):
-                return
-            try:
-                found = next(pieces, None)
-            except Exception as error:
-                self._set(_effect={**self._effect, "error": ready.sentence(error), "done": True})
-                return
-            if found is not None:
-                self._set(_effect=found)
-                self._later("effect", piece)
+            def piece() -> None:
+                if self._measuring is not token:
+                    return
+                try:
+                    found = next(pieces, None)
+                except Exception as error:
+                    found = {**self._effect, "error": ready.sentence(error), "done": True}
+                with self._telling:  # the gates may have changed meanwhile
+                    if found is not None and self._measuring is token:
+                        self._set(_effect=found)
+                        self._later("effect", piece)
 
-        self._set(_effect={"done": False, "heads": int((gates != 1).sum()), "tasks": []})
-        self._later("effect", piece)
+            self._set(_effect={"done": False, "heads": int((self.gates != 1).sum()), "tasks": []})
+            self._later("effect", piece)
         return self
 
     @property
@@ -199,19 +229,22 @@ class Lab(Running):
     def _heard(self, _: Any, content: Any, buffers: Any) -> None:
         """A button was pressed."""
         actions: dict[str, Callable[[], Any]] = {"run": self.run, "stop": self.stop, "measure": self.measure}
-        kind = content.get("ask") if isinstance(content, Mapping) else None
+        kind = str(content.get("ask")) if isinstance(content, Mapping) else ""
         if kind == "painted":
             self._painted = True  # content["at"] says when, by the browser's clock
         elif kind == "shown":
-            self._later("warm", self._warm)
+            self._later("warm", self._warm, idle=True)
         elif kind in actions:
             try:
                 actions[kind]()
             except Exception as error:
+                said = ready.sentence(error)
                 if kind == "measure":
-                    self._set(_effect={"error": ready.sentence(error), "done": True})
+                    self._set(_effect={"error": said, "done": True})
+                elif self.state in ("running", "stopping"):  # another run goes on
+                    self._set(_trouble=said)
                 else:
-                    self._say(state="failed", message=ready.sentence(error), kept=0)
+                    self._say(state="failed", message=said, kept=0)
 
 
 def live(

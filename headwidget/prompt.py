@@ -24,7 +24,7 @@ from headwidget.gated import can_share
 from headwidget.methods import attribution
 from headwidget.methods.attribution import Found
 from headwidget.models import Model
-from headwidget.tasks.encode import Encoded
+from headwidget.tasks.encode import Encoded, prompt_ids
 
 TARGETS = 10
 """How many likely next tokens are listed, each with its map."""
@@ -72,7 +72,11 @@ def encode(model: Model, text: str) -> tuple[int, ...]:
         raise TypeError(f"a prompt is text; got a {type(text).__name__}.")
     if model.encoder:
         raise ValueError(f"{model.name} fills gaps and does not go on from a prompt, so there is no next token to look at; score it on tasks instead.")
-    ids = tuple(model.tokenizer(text)["input_ids"])
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("the prompt has half a letter (a lone surrogate), which no tokenizer can read.") from None
+    ids = tuple(prompt_ids(model.tokenizer, text))
     if not ids:
         raise ValueError("the prompt has no tokens yet: type some text.")
     most = min(LONGEST, model.context or LONGEST)
@@ -96,6 +100,8 @@ def read(model: Model, text: str, gates: Gates | None = None) -> Reading:
         if gates is not None and not (gates == 1).all():
             with hooks.gate(model, torch.tensor(gates).to(model.device)):
                 after = forward(model, batch)[0, -1].float().softmax(-1)
+            if not after.isfinite().all():
+                raise FloatingPointError("with these gates the next token's probabilities are not numbers; scale heads by less.")
         likely = before.topk(min(TARGETS, len(before))).indices.tolist()
         top = _listed(model, likely, before, after)
         risen = [] if after is None else [i for i in after.topk(min(TARGETS, len(after))).indices.tolist() if i not in likely]

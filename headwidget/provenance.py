@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,19 @@ def floor(scores: HeadScores, task: str) -> float | None:
     floors = scores.meta.get("floor")
     value = floors.get(task) if isinstance(floors, Mapping) else None
     return float(value) if isinstance(value, (int, float)) and 0 < value < 3e38 else None
+
+
+def digest(prompt: str) -> str:
+    """A prompt by a short name of its own, as scores remember what they were fitted on."""
+    return hashlib.blake2b(prompt.encode(errors="surrogatepass"), digest_size=6).hexdigest()
+
+
+def known_prompts(scores: HeadScores, task: str) -> Callable[[str], bool]:
+    """Whether scores of a task were made from a prompt (with its answer): it was scored, or something was fitted on it."""
+    scored = set(scores.runs(task)) if task in scores.tasks else set()
+    parts = [source.get("tasks", {}).get(task, {}) for source in (scores.meta, *(scores.meta.get("merged") or []))]
+    fitted = {one for part in parts if isinstance(part, Mapping) for one in part.get("fitted_on", ())}
+    return lambda prompt: prompt in scored or digest(prompt) in fitted
 
 
 def display(scores: HeadScores, given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:

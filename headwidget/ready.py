@@ -37,7 +37,13 @@ def check(sources: Mapping[str, Task], name: str, value: Any) -> Any:
         if value is not None and (type(value) is not int or value < 1):
             raise ValueError(f"prompts is how many prompts of each task are scored, 1 or more, or None for all; got {value!r}.")
         return value
-    names = [value] if isinstance(value, str) else [one.name if isinstance(one, Task) else one for one in value]
+    given = [value] if isinstance(value, (str, Task)) or not isinstance(value, Iterable) else list(value)
+    for one in given:
+        if isinstance(one, Task) and one.name in sources and list(one.examples) != list(sources[one.name].examples):
+            raise ValueError(f"the lab's task {one.name!r} has other prompts than this one; make a lab of it: hw.live(model, [task]).")
+        if not isinstance(one, (str, Task)):
+            raise ValueError(f"asked names tasks of the lab, {', '.join(map(repr, sources))}; got {one!r:.60}.")
+    names = [one.name if isinstance(one, Task) else one for one in given]
     if unknown := [one for one in names if one not in sources]:
         raise ValueError(f"the lab has no task {unknown[0]!r}; it has {', '.join(map(repr, sources))}.")
     if not names or len(set(names)) < len(names):

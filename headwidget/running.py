@@ -42,6 +42,8 @@ class Running(Explorer):
 
     _state = traitlets.Dict().tag(sync=True)
     """How far the run is."""
+    _trouble = traitlets.Unicode().tag(sync=True)
+    """What went wrong beside the run: in a handler that the lab called, or in asking for another run."""
 
     def __init__(self, model: Model, tasks: Iterable[Task], *, method: str, prompts: int | None, seed: int = 0, **traits: Any) -> None:
         self._model, self._seed = model, seed
@@ -53,6 +55,7 @@ class Running(Explorer):
         self._results: dict[str, HeadScores] = {}
         self._painted, self._pictured, self._cost = True, 0.0, 0.0
         self._closed = False
+        self._hearing: int | None = None  # the thread that is told what the front end says
         own = {"options": {}, "asked": list(self._sources)} | {name: traits.pop(name) for name in ("options", "asked") if name in traits}
         super().__init__(ready.nothing_yet(model, self._sources.values(), method), preview="png", **traits)
         with self.hold_trait_notifications():
@@ -75,19 +78,23 @@ class Running(Explorer):
         tasks = [self._sources[name] for name in self.asked]
         tasks = tasks if self.prompts is None else [task.sample(self.prompts, seed=self._seed) for task in tasks]
         prepared = engine.prepare(self._model, tasks, self.method, batch_size=None, seed=self._seed, **self.options)
-        if self._job is not None:
-            self._job.stop.set()
-        self._job = job = worker.Run(self._steps(prepared))
-        self._scoring = prepared
-        self._say(state="running", what="starting", done=0.0, total=prepared.steps()[0], unit=prepared.steps()[1], method=self.method, seconds=0.0)
-        worker.of(self._model).start(job)
+        with self._telling:
+            if self._job is not None:
+                self._job.stop.set()
+            self._job = worker.Run(lambda job: self._steps(prepared, job))
+            self._scoring, self._kept = prepared, None
+            total, unit = prepared.steps()
+            self._set(_trouble="")
+            self._say(state="running", what="starting", done=0.0, total=total, unit=unit, method=self.method, seconds=0.0)
+            worker.of(self._model).start(self._job)
         return self
 
     def stop(self) -> None:
         """Ask the run to stop; what is done stays, marked partial."""
-        if self._job is not None and not self._job.ended.is_set():
-            self._job.stop.set()
-            self._say(**{**self._state, "state": "stopping"})
+        with self._telling:
+            if self._job is not None and self.state == "running":
+                self._job.stop.set()
+                self._say(**{**self._state, "state": "stopping"})
 
     @property
     def done(self) -> Any:
@@ -98,6 +105,8 @@ class Running(Explorer):
         """Wait until all that was asked is done; False where that took longer than ``seconds``. Blocks the kernel: in a cell, ``await lab.done`` is better."""
         end = None if seconds is None else time.monotonic() + seconds
         while (thread := worker.of(self._model).thread) is not None:
+            if threading.current_thread() is thread or self._hearing == threading.get_ident():
+                raise RuntimeError("lab.wait() inside a handler would wait for itself; observe lab._state there, or `await lab.done` in a cell.")
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
                 return False
@@ -107,7 +116,7 @@ class Running(Explorer):
     @property
     def state(self) -> str:
         """``"idle"``, ``"running"``, ``"stopping"``, ``"done"``, ``"stopped"`` or ``"failed"``."""
-        return str(self._state["state"])
+        return str(self._state.get("state", "idle"))
 
     @property
     def scores(self) -> HeadScores | None:  # type: ignore[override]
@@ -122,11 +131,11 @@ class Running(Explorer):
         """The last scores of every method that was run, by its name."""
         return dict(self._results)
 
-    def _steps(self, prepared: engine.Scoring) -> Generator[None, None, None]:
+    def _steps(self, prepared: engine.Scoring, job: worker.Run) -> Generator[None, None, None]:
         """Score, on the model's thread; the generator yields where the model is free."""
         began, done, said = time.monotonic(), 0.0, 0.0
         total, unit = prepared.steps()
-        job = self._job
+        far: dict[str, Any] = {"total": total, "unit": unit, "method": prepared.method.name}
 
         def note(what: str, steps: float) -> None:
             nonlocal done, said
@@ -134,15 +143,12 @@ class Running(Explorer):
             if (now := time.monotonic()) - said > OFTEN:
                 said = now
                 left = (now - began) * (total - done) / done if done else None
-                stopping = job is not None and job.stop.is_set()
-                self._tell(
-                    job, state="stopping" if stopping else "running", what=what, done=done, total=total, unit=unit, method=prepared.method.name,
-                    seconds=now - began, left=left,
-                )  # fmt: skip
+                self._tell(job, state="stopping" if job.stop.is_set() else "running", what=what, done=done, seconds=now - began, left=left, **far)
             hooks.check_stop()
 
-        state, message = "done", None
+        state, message, kept = "done", None, 0
         try:
+            hooks.check_stop()
             self._picture(prepared, job, now=True)
             for _ in prepared.land(note):
                 self._picture(prepared, job)
@@ -151,21 +157,32 @@ class Running(Explorer):
             state = "stopped"
         except Exception as error:
             state, message = "failed", ready.sentence(error)
-        finished = [task for task in prepared.tasks if prepared.done(task)]
-        runs = sum(len(prepared.done(task)) for task in finished)
-        if finished:
-            found = prepared.scores(partial=state != "done")
-            if self._job is job:
-                self._kept = self._results[prepared.method.name] = found
-                self._show(found, final=True)
-        self._tell(
-            job, state=state, what="", done=done, total=total, unit=unit, method=prepared.method.name, seconds=time.monotonic() - began, kept=runs,
-            message=message, halved=prepared.halved[-1] if prepared.halved else None,
-        )  # fmt: skip
-        if job is not None:
+        try:
+            kept = self._keep(prepared, job, partial=state != "done")
+        except Exception as error:
+            state, message = "failed", ready.sentence(error)
+        finally:
+            halved = prepared.halved[-1] if prepared.halved else None
+            self._tell(job, state=state, what="", done=done, seconds=time.monotonic() - began, kept=kept, message=message, halved=halved, **far)
             job.ended.set()
 
-    def _picture(self, prepared: engine.Scoring, job: worker.Run | None, *, now: bool = False) -> None:
+    def _keep(self, prepared: engine.Scoring, job: worker.Run, *, partial: bool) -> int:
+        """Keep what a run has done and show it, unless another has replaced it; how many runs of prompts that are."""
+        finished = [task for task in prepared.tasks if prepared.done(task)]
+        if finished and self._job is job:
+            found = prepared.scores(partial=partial)
+            self._kept = found
+            before = self._results.get(prepared.method.name)
+            if before is None or before.partial or not found.partial:  # a run that was stopped takes nobody's place
+                self._results[prepared.method.name] = found
+            self._show(found, final=True)
+            self._has_kept()
+        return sum(len(prepared.done(task)) for task in finished)
+
+    def _has_kept(self) -> None:
+        """New scores are kept: what else shows them follows."""
+
+    def _picture(self, prepared: engine.Scoring, job: worker.Run, *, now: bool = False) -> None:
         """Send what has landed, as often as the browser paints and the run can afford."""
         since = time.monotonic() - self._pictured
         due = since > (OFTEN if self._painted else SELDOM) and since > self._cost / SHARE
@@ -183,49 +200,56 @@ class Running(Explorer):
             other = (self._shown.method, self._shown.signed) != (scores.method, scores.signed)
             renamed = self._shown.tasks != scores.tasks
             self._shown = scores
-            if renamed:
-                self.task, self.isolated = None, None
-                self.tasks = list(scores.tasks)
+            fitting: dict[str, Any] = {"task": None, "isolated": None, "tasks": list(scores.tasks)} if renamed else {}
             if other and self.rule == "value":
-                self.threshold = None
-            if final:
-                first = provenance.display(scores)
-                if first.get("normalize") and self.normalize != first["normalize"]:
-                    self.normalize = first["normalize"]
-            elif other:
-                self.normalize = None
-            self._header, self._buffer = header, buffer
+                fitting["threshold"] = None
+            if final and (first := provenance.display(scores).get("normalize")):
+                fitting["normalize"] = first
+            elif not final and other:
+                fitting["normalize"] = None
+            self._set(**fitting, _header=header, _buffer=buffer)
 
     # ---- the model's thread and the front end ----
 
-    def _later(self, what: str, job: Callable[[], None]) -> None:
-        """Let the model's thread do a short job next."""
+    def _later(self, what: str, job: Callable[[], None], *, idle: bool = False) -> None:
+        """Let the model's thread do a short job next, or when it has nothing else to do."""
 
         def alive() -> None:
             if not self._closed:
                 job()
 
         if not self._closed:
-            worker.of(self._model).soon((id(self), what), alive)
+            worker.of(self._model).soon((id(self), what), alive, idle=idle)
 
-    def _tell(self, job: worker.Run | None, **state: Any) -> None:
+    def _tell(self, job: worker.Run, **state: Any) -> None:
         """Say how far a run is, unless another has replaced it."""
-        if self._job is job:
-            self._say(**state)
+        with self._telling:
+            if self._job is job:
+                self._say(**state)
 
     def _say(self, **state: Any) -> None:
         self._set(_state=state)
 
     def _set(self, **traits: Any) -> None:
+        """Set traits, all in one message. What a handler of somebody's raises is said in the widget and stops nothing."""
         if self._closed:
             return
         with self._telling, self.hold_sync():
             for name, value in traits.items():
-                setattr(self, name, value)
+                try:
+                    setattr(self, name, value)
+                except Exception as error:
+                    worker.log.exception("headwidget: a handler of %r failed", name)
+                    if name != "_trouble":
+                        self._set(_trouble=f"A handler that observes the lab failed: {ready.sentence(error)}")
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
         with self._telling:
-            super().set_state(sync_data)
+            before, self._hearing = self._hearing, threading.get_ident()
+            try:
+                super().set_state(sync_data)
+            finally:
+                self._hearing = before
 
     def _open(self) -> None:
         if self._closed:

@@ -1,6 +1,6 @@
 """One thread for each model that is worked with live: it runs what is asked, one thing at a time, and ends when there is nothing to do.
 
-A long run is a generator that leaves the model alone whenever it yields. Between two of its steps come short jobs (a prompt that was typed), so
+A long run is a generator that leaves the model alone whenever it yields. Between two of its steps comes a short job (a prompt that was typed), so
 the two never meet in the model. A new run replaces the one under way.
 """
 
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import atexit
 import inspect
+import logging
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -21,14 +23,20 @@ if TYPE_CHECKING:
 
     from headwidget.models import Model
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(eq=False)
 class Run:
     """Long work, step by step. ``stop`` ends it at the next layer of a forward; its generator sees that as Ctrl-C and keeps what is done."""
 
-    steps: Generator[None, None, None]
+    begin: Callable[[Run], Generator[None, None, None]]
+    """Gives the generator, which is told whose it is."""
     stop: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.steps = self.begin(self)
 
 
 class Worker:
@@ -37,35 +45,33 @@ class Worker:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[object, Callable[[], None]] = {}  # by what they are for: a newer one replaces one that waits
-        self._run: Run | None = None
-        self._next: Run | None = None
+        self._idle: dict[object, Callable[[], None]] = {}  # the same, for when there is nothing else to do
+        self._runs: deque[Run] = deque()  # the first is under way; all but the last were replaced, and end as soon as it is their turn
         self._thread: threading.Thread | None = None
 
-    def soon(self, what: object, job: Callable[[], None]) -> None:
-        """Do a short job next; one for the same purpose that still waits is dropped. A job says itself what goes wrong in it."""
+    def soon(self, what: object, job: Callable[[], None], *, idle: bool = False) -> None:
+        """Do a short job next, or when ``idle``; one for the same purpose that still waits is dropped. A job says itself what goes wrong in it."""
         with self._lock:
-            self._jobs.pop(what, None)
-            self._jobs[what] = job
+            jobs = self._idle if idle else self._jobs
+            jobs.pop(what, None)
+            jobs[what] = job
             self._wake()
 
     def start(self, run: Run) -> None:
         """Begin a run; the one under way is stopped first."""
         with self._lock:
-            for before in (self._run, self._next):
-                if before is not None:
-                    before.stop.set()
-            if self._next is not None:
-                self._next.ended.set()  # it never began
-            self._next = run
+            for before in self._runs:
+                before.stop.set()
+            self._runs.append(run)
             self._wake()
 
     def end(self) -> None:
         """Stop everything and wait for the thread: a thread that is cut off inside torch takes the process down with it."""
         with self._lock:
             self._jobs.clear()
-            for run in (self._run, self._next):
-                if run is not None:
-                    run.stop.set()
+            self._idle.clear()
+            for run in self._runs:
+                run.stop.set()
             thread = self._thread
         if thread is not None:
             thread.join(30)
@@ -74,6 +80,7 @@ class Worker:
         """Drop a job that waits."""
         with self._lock:
             self._jobs.pop(what, None)
+            self._idle.pop(what, None)
 
     @property
     def thread(self) -> threading.Thread | None:
@@ -86,21 +93,34 @@ class Worker:
             self._thread.start()
 
     def _work(self) -> None:
+        """A job, then a step of the run, in turn; a run that was stopped goes first, so that Stop is answered at once."""
+        stepped = True
         while True:
             with self._lock:
-                job = self._jobs.pop(next(iter(self._jobs))) if self._jobs else None
-                if job is None and self._run is None:
-                    self._run, self._next = self._next, None
-                if job is None and self._run is None:
+                run = self._runs[0] if self._runs else None
+                wanted = self._jobs or (self._idle if run is None else {})
+                if run is not None and (not wanted or not stepped or run.stop.is_set()):
+                    job = None
+                elif wanted:
+                    job = wanted.pop(next(iter(wanted)))
+                else:
                     self._thread = None
                     return
-                run = self._run
-            if job is not None:
-                job()
-            elif run is not None and not self._step(run):
-                with self._lock:
-                    self._run = None
-                run.ended.set()
+            stepped = job is None
+            try:
+                if job is not None:
+                    job()
+                elif run is not None and not self._step(run):
+                    self._over(run)
+            except Exception:  # of somebody's handler, which was called here: the next job must not wait for ever
+                log.exception("headwidget: the model's thread goes on after an error")
+                if job is None and run is not None:
+                    self._over(run)
+
+    def _over(self, run: Run) -> None:
+        with self._lock:
+            self._runs.remove(run)
+        run.ended.set()
 
     def _step(self, run: Run) -> bool:
         """One step of a run; False when it has ended."""

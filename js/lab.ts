@@ -71,7 +71,9 @@ export interface Effect {
   readonly heads?: number;
   readonly done?: boolean;
   readonly error?: string;
-  readonly text?: { readonly before: string; readonly after: string } | null;
+  readonly text?: { readonly prompt: string; readonly before: string; readonly after: string } | null;
+  /** How many of a control's heads are among those scaled: a layer has no others. */
+  readonly shared?: number;
   readonly tasks?: readonly {
     readonly name: string;
     readonly prompts: number;
@@ -93,6 +95,8 @@ export interface LabState {
   readonly _scaled: readonly (readonly [number, number, number])[];
   readonly _can: Offer;
   readonly _state: RunState;
+  /** What went wrong beside the run. */
+  readonly _trouble: string;
   readonly _reading: Reading;
   readonly _maps: DataView | null;
   readonly _head: HeadReading;
@@ -101,7 +105,7 @@ export interface LabState {
 type Key = keyof LabState;
 const KEYS: readonly Key[] = [
   ...(["method", "options", "asked", "prompts", "prompt", "target"] as const),
-  ...(["_scaled", "_can", "_state", "_reading", "_maps", "_head", "_effect"] as const),
+  ...(["_scaled", "_can", "_state", "_trouble", "_reading", "_maps", "_head", "_effect"] as const),
 ];
 
 export interface Lab {

@@ -7,9 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +19,7 @@ from traitlets import TraitError
 import headwidget as hw
 from headwidget import effects, engine, hooks, prompt, wire
 from tests import tiny
-
-TASKS = [tiny.task("one"), tiny.task("two")]
-
-
-def hooked(model: hw.Model) -> int:
-    """How many hooks the model has."""
-    return sum(len(m._forward_pre_hooks) + len(m._forward_hooks) for m in model.module.modules())
-
-
-def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == "headwidget"]
-
-
-def fresh() -> hw.Model:
-    """A model of this test's own: nobody else's thread runs it."""
-    return hw.load(tiny.build("llama"), tiny.tokenizer())
-
-
-@contextmanager
-def at_each_block(model: hw.Model, act: Callable[[int], None]) -> Iterator[None]:
-    """Call ``act(batch size)`` whenever the first block runs."""
-    handle = model.blocks[0].register_forward_pre_hook(lambda _, args: act(len(args[0])))
-    try:
-        yield
-    finally:
-        handle.remove()
+from tests.lab_tools import TASKS, at_each_block, fresh, hooked, threads
 
 
 @pytest.mark.parametrize(("method", "options"), [("gradient", {"abs": True}), ("attribution", {}), ("ablation", {}), ("gating", {"updates": 2, "fits": 2})])
@@ -311,7 +284,7 @@ def test_measure_is_before_and_after_beside_random_heads_of_the_same_layers() ->
     whole = frame[frame.kind == "all"].iloc[0]
     assert effect["tasks"][0]["before"]["log_probability"] == pytest.approx(whole.log_probability, abs=1e-5)
     assert 1 <= len(effect["tasks"][0]["controls"]) <= 3
-    assert set(effect["text"]) == {"before", "after"}
+    assert set(effect["text"]) == {"prompt", "before", "after"}
 
 
 def test_prompts_that_no_run_has_scored_are_measured_first() -> None:

@@ -78,16 +78,31 @@ def _plain(tokenizer: Any, texts: list[str]) -> list[list[int]]:
     return [list(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]]
 
 
+def prompt_ids(tokenizer: Any, text: str) -> list[int]:
+    """A prompt's tokens for a model that goes on from it: the special tokens that come before a text are there, those that end one are not."""
+    (plain,) = _plain(tokenizer, [text])
+    found = _around(tokenizer, text, plain) if plain else None
+    return [*found[0], *plain] if found else list(tokenizer(text)["input_ids"])
+
+
 def _specials(tokenizer: Any, task: Task, prompts: list[list[int]]) -> tuple[list[int], list[int]]:
     """The special tokens that the tokenizer puts before and after a text, seen on the first prompt that has tokens of its own."""
     first = next((i for i, prompt in enumerate(prompts) if prompt), None)
     if first is None:
         return [], []  # the caller says which prompt is at fault
-    full, plain = list(tokenizer(task.examples[first].prompt)["input_ids"]), prompts[first]
+    found = _around(tokenizer, task.examples[first].prompt, prompts[first])
+    if found is None:
+        raise ValueError(f"task {task.name!r}, example {first}: the tokenizer tokenises the prompt differently once it adds its special tokens.")
+    return found
+
+
+def _around(tokenizer: Any, text: str, plain: list[int]) -> tuple[list[int], list[int]] | None:
+    """The special tokens before and after a text's own; None where those change."""
+    full = list(tokenizer(text)["input_ids"])
     for start in range(len(full) - len(plain) + 1):
         if full[start : start + len(plain)] == plain:
             return full[:start], full[start + len(plain) :]
-    raise ValueError(f"task {task.name!r}, example {first}: the tokenizer tokenises the prompt differently once it adds its special tokens.")
+    return None
 
 
 def _behind(model: Model, examples: Sequence[Example], prompts: list[list[int]], texts: list[str]) -> list[tuple[list[int], bool]]:

@@ -66,12 +66,12 @@ export const intervene =
       );
       setText(error, effect.error ?? "");
       error.hidden = !effect.error;
-      result.replaceChildren(...table(effect), ...texts(effect));
+      result.replaceChildren(...table(effect), ...(effect.text?.prompt === lab.state.prompt ? texts(effect) : []));
     };
     draw();
     return all(
       lab.subscribe((changed) => {
-        if (changed.has("_scaled") || changed.has("_effect")) draw();
+        if (changed.has("_scaled") || changed.has("_effect") || changed.has("prompt")) draw();
       }),
       store.subscribe((changed) => {
         if (changed.has("selected")) draw();
@@ -79,7 +79,7 @@ export const intervene =
     );
   };
 
-function table({ tasks, heads }: Effect): HTMLElement[] {
+function table({ tasks, heads, shared }: Effect): HTMLElement[] {
   if (!tasks?.length) return [];
   const cell = (one: Measured): string => `${Math.round(100 * one.accuracy)}% (${one.log_probability.toFixed(2)})`;
   const mean = (many: readonly Measured[]): string =>
@@ -107,7 +107,9 @@ function table({ tasks, heads }: Effect): HTMLElement[] {
     head("accuracy (log p)"),
     head("before"),
     head(`these ${heads}`),
-    head(`random ${heads} of the same layers, mean of ${draws}`),
+    head(
+      `random ${heads} of the same layers${draws ? `, mean of ${draws}` : ""}${shared ? `; ${shared} of them are among these, for want of others` : ""}`,
+    ),
   );
   return [make("table", "effect-table", make("thead", "effect-top", heading), make("tbody", "effect-body", ...rows))];
 }

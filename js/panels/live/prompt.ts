@@ -57,7 +57,7 @@ export const prompt =
       tokens.hidden = !read.tokens?.length;
       const list = read.predictions ?? [];
       const scaled = list.some(([, , , after]) => after !== null);
-      const chosen = target ?? list[0]?.[0];
+      const chosen = list.some(([id]) => id === target) ? target : list[0]?.[0];
       const rows = list.map((one) => line(one, one[0] === chosen, lab));
       const others = (read.risen ?? []).slice(0, 3).map((one) => line(one, false, null));
       refill(next, [...rows, ...others]);

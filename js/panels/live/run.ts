@@ -68,14 +68,15 @@ export const run =
       progress();
     };
     const progress = (): void => {
-      const { _state: now } = lab.state;
+      const { _state: now, _trouble: trouble } = lab.state;
       const busy = running(now);
       bar.hidden = !busy;
       if (now.done) bar.value = Math.min(1, now.done / (now.total || 1));
       else bar.removeAttribute("value");
       setText(text, runText(now));
-      setText(message, now.state === "failed" ? failure(now) : "");
-      message.hidden = now.state !== "failed";
+      const wrong = [now.state === "failed" ? failure(now) : "", trouble].filter(Boolean).join(" ");
+      setText(message, wrong);
+      message.hidden = !wrong;
       if (now.state === said) return;
       said = now.state; // how far it is changes all the time; that it began or ended is worth reading aloud
       if (now.state === "running") store.show({ spoken: `${now.method} is running` });
@@ -87,7 +88,7 @@ export const run =
       const asked = ["method", "options", "asked", "prompts"].some((name) => changed.has(name as never));
       if (asked || busy !== go.classList.contains("hw-busy") || lab.state._state.state === "stopping" || go.disabled)
         draw();
-      else if (changed.has("_state")) progress();
+      else if (changed.has("_state") || changed.has("_trouble")) progress();
     });
   };
 

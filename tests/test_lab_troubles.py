@@ -1,0 +1,407 @@
+"""The lab when things go wrong or come at once: handlers that raise, other threads, other gates in the middle of a measurement, nonsense from the front end."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tokenizers.processors import TemplateProcessing
+from traitlets import TraitError
+
+import headwidget as hw
+from headwidget import hooks, prompt, worker
+from tests import tiny
+from tests.lab_tools import TASKS, at_each_block, fresh, hooked, threads
+
+MANY = hw.Task("sums", [(f"{n} + 1 =", " 1") for n in range(20)])
+
+
+def raising(change: Any) -> None:
+    raise ValueError("the handler broke down.")
+
+
+# ---- other threads ----
+
+
+def test_a_forward_of_another_thread_is_left_alone_and_not_seen() -> None:
+    model = fresh()
+    ids, seen = torch.tensor([[5, 6, 7]]), []
+    with torch.no_grad():
+        expected = model.module(ids).logits
+    attention = model.layers[0].attention
+
+    def forward() -> torch.Tensor:
+        with torch.no_grad():
+            return model.module(ids).logits
+
+    with (
+        ThreadPoolExecutor(1) as other,
+        hooks.gate(model, torch.zeros(model.shape)),
+        hooks.read(model, lambda row, z: seen.append(row)),
+        hooks.watch(attention, lambda *_: seen.append("watched")),
+        hooks.stand_in(attention, lambda *_, **__: seen.append("stood in")),
+        hooks.unembed_at(model, torch.tensor([[2]])),
+    ):
+        assert torch.equal(other.submit(forward).result(60), expected) and seen == []
+        model.unembedding(torch.zeros(1, 3, 32))  # else it says that it never ran
+    with hooks.gate(model, torch.zeros(model.shape)):
+        assert not torch.equal(forward(), expected), "on its own thread a gate is heeded"
+
+
+def test_two_labs_of_one_model_each_know_how_their_run_ended() -> None:
+    model = fresh()
+    first, second = hw.live(model, TASKS), hw.live(model, TASKS)
+    free = threading.Event()
+    worker.of(model).soon("busy", lambda: free.wait(30) and None)
+    first.run()
+    second.run()
+    free.set()
+    assert second.wait(60)
+    assert (first.state, second.state) == ("stopped", "done")
+
+
+def test_jobs_that_ask_for_more_never_hold_up_a_run() -> None:
+    done: list[str] = []
+    one = worker.Worker()
+
+    def steps(run: worker.Run) -> Any:
+        for _ in range(5):
+            done.append("step")
+            yield
+
+    def job() -> None:
+        done.append("job")
+        if done.count("job") < 50:
+            one.soon("job", job)
+
+    free = threading.Event()
+    one.soon("busy", lambda: free.wait(30) and None)
+    one.soon("job", job)
+    one.soon("ahead", lambda: done.append("ahead"), idle=True)
+    run = worker.Run(steps)
+    one.start(run)
+    free.set()
+    assert run.ended.wait(60)
+    while one.thread is not None:
+        time.sleep(0.01)
+    assert "".join(what[0] for what in done).startswith("sjsjsjsjsj") and done[-1] == "ahead", done
+
+
+def test_a_run_that_is_stopped_ends_before_any_job() -> None:
+    done: list[str] = []
+    one = worker.Worker()
+
+    def steps(run: worker.Run) -> Any:
+        try:
+            while True:
+                yield
+        except KeyboardInterrupt:
+            done.append("stopped")
+
+    run = worker.Run(steps)
+
+    def busy() -> None:
+        for what in "abc":
+            one.soon(what, lambda: done.append("job"))
+        run.stop.set()
+
+    one.start(run)
+    one.soon("busy", busy)
+    assert run.ended.wait(60)
+    while one.thread is not None:
+        time.sleep(0.01)
+    assert done == ["stopped", "job", "job", "job"]
+
+
+# ---- handlers ----
+
+
+@pytest.mark.parametrize("name", ["_state", "_reading", "tasks", "threshold", "_header", "_effect"])
+def test_a_handler_that_raises_is_said_in_the_widget_and_stops_nothing(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    lab = hw.live(fresh(), TASKS, threshold=0.1)
+    lab.observe(raising, name)
+    lab.prompt = "abc"
+    with caplog.at_level(logging.CRITICAL, logger=worker.log.name):
+        assert lab.run(tasks=["one"], method="patterns").wait(60) and lab.state == "done"
+        gates = np.ones((3, 4))
+        gates[0, 0] = 0
+        lab.gates = gates
+        assert lab.measure().wait(60) and lab.effect["done"]
+    assert lab._trouble == "A handler that observes the lab failed: the handler broke down."
+    lab.unobserve(raising, name)
+    assert lab.run(tasks=["one", "two"]).wait(60) and lab.state == "done" and lab._trouble == ""
+    assert not threads()
+
+
+def test_a_job_that_breaks_down_leaves_the_thread_to_the_next() -> None:
+    model = fresh()
+    one = worker.of(model)
+    logging.getLogger(worker.log.name).setLevel(logging.CRITICAL)
+    try:
+        one.soon("bad", lambda: raising(None))
+        assert hw.live(model, TASKS).run().wait(60)
+    finally:
+        logging.getLogger(worker.log.name).setLevel(logging.NOTSET)
+    assert not threads()
+
+
+def test_waiting_in_a_handler_says_that_it_would_never_end() -> None:
+    lab = hw.live(fresh(), TASKS)
+    found: list[str] = []
+
+    def wait(change: Any) -> None:
+        try:
+            lab.wait()
+        except RuntimeError as error:
+            found.append(str(error))
+
+    lab.observe(wait, ["view", "_header"])
+    free = threading.Event()
+    worker.of(lab._model).soon("busy", lambda: free.wait(30) and None)
+    lab.set_state({"view": "agreement"})
+    free.set()
+    lab.run()
+    while lab.state != "done":
+        time.sleep(0.01)
+    assert len(found) >= 2 and set(found) == {found[0]} and found[0].startswith("lab.wait() inside a handler would wait for itself")
+
+
+def test_stop_after_the_last_word_changes_nothing() -> None:
+    lab = hw.live(fresh(), TASKS)
+    lab.run().wait(60)
+    assert lab._job is not None
+    lab._job.ended.clear()  # as it is for a moment after the run has said that it is done
+    lab.stop()
+    assert lab.state == "done"
+
+
+# ---- what a run leaves behind ----
+
+
+def broken(lab: hw.Lab) -> Callable[[int], None]:
+    def act(_: int) -> None:
+        raise RuntimeError("the layer broke down.")
+
+    return act
+
+
+def test_a_run_that_fails_gives_no_other_runs_scores() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS)
+    lab.run(method="gradient").wait(60)
+    with at_each_block(model, broken(lab)):
+        lab.run(method="ablation").wait(60)
+    assert lab.state == "failed" and lab.scores is None and set(lab.results) == {"gradient"}
+
+
+def test_a_run_that_is_stopped_takes_no_complete_results_place() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "ablation", prompts=None)
+    whole = lab.run().wait(60) and lab.results["ablation"]
+
+    def stop_in_the_second_task(_: int) -> None:
+        if lab.scores is not None:
+            lab.stop()
+
+    with at_each_block(model, stop_in_the_second_task):
+        lab.run().wait(60)
+    assert lab.scores is not None and lab.scores.partial and lab.results["ablation"] is whole
+
+
+def test_the_heads_card_follows_a_run() -> None:
+    lab = hw.live(fresh(), TASKS)
+    lab.selected = [[1, 2]]
+    assert lab.run().wait(60)
+    assert [(one["method"], one["task"]) for one in lab._head["ranks"]] == [("gradient", "one"), ("gradient", "two")]
+
+
+def test_another_task_of_the_same_name_is_refused() -> None:
+    lab = hw.live(fresh(), TASKS)
+    with pytest.raises(TraitError, match="the lab's task 'one' has other prompts than this one"):
+        lab.run(tasks=[hw.Task("one", [("ab", "c")])])
+    lab.run(tasks=[TASKS[0]]).wait(60)
+    assert lab.scores is not None and lab.scores.tasks == ("one",)
+
+
+def test_memory_that_runs_out_in_a_fit_takes_its_steps_back() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "gating", prompts=None)
+    told: list[tuple[float, float]] = []
+    lab.observe(lambda change: told.append((change["new"].get("done", 0), change["new"].get("total", 0))), "_state")
+    calls: list[int] = []
+
+    def once(_: int) -> None:
+        calls.append(1)
+        if len(calls) == 30:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with at_each_block(model, once):
+        assert lab.run(updates=6, fits=2).wait(60)
+    assert lab.state == "done" and len(calls) > 30 and told[-1] == (36.0, 36.0)
+
+
+# ---- measuring ----
+
+
+def off(lab: hw.Lab, *heads: tuple[int, int]) -> None:
+    gates = np.ones(lab.gates.shape)
+    for head in heads:
+        gates[head] = 0
+    lab.gates = gates
+
+
+def test_other_gates_drop_the_measurement_under_way() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS)
+    off(lab, (1, 0), (1, 1))
+    calls: list[int] = []
+
+    def change(_: int) -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            off(lab, (2, 0))
+
+    with at_each_block(model, change):
+        assert lab.measure().wait(60)
+    assert len(calls) >= 3 and lab.effect == {}
+    assert lab.measure().wait(60) and lab.effect["done"] and lab.effect["heads"] == 1
+
+
+def test_a_second_measurement_replaces_the_first() -> None:
+    model = fresh()
+    lab = hw.live(model, MANY)
+    off(lab, (1, 0))
+    calls: list[int] = []
+
+    def again(_: int) -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            lab.measure(prompts=7)
+
+    with at_each_block(model, again):
+        assert lab.measure(prompts=3).wait(60)
+    assert lab.effect["done"] and [task["prompts"] for task in lab.effect["tasks"]] == [7]
+
+
+@pytest.mark.parametrize(("method", "options"), [("gating", {"updates": 1, "fits": 2}), ("gradient", {})])
+def test_prompts_that_gates_were_fitted_on_are_not_called_new(method: str, options: dict[str, Any]) -> None:
+    lab = hw.live(fresh(), MANY, method, prompts=8)
+    off(lab, (1, 0))
+    assert lab.run(**options).wait(60) and lab.measure(prompts=15).wait(60)
+    assert [(one["prompts"], one["unseen"]) for one in lab.effect["tasks"]] == [(15, 12)]
+    effect = hw.knockout(lab._model, lab.scores, MANY, k=1, draws=1, prompts=15, progress=False)
+    assert effect.untouched["scored_on"].tolist() == [3]
+
+
+def test_a_control_that_is_the_heads_themselves_is_none() -> None:
+    lab = hw.live(fresh(), TASKS[:1])
+    off(lab, *((1, head) for head in range(4)))
+    assert lab.measure().wait(60) and lab.effect["tasks"][0]["controls"] == []
+    off(lab, *((1, head) for head in range(3)))
+    assert lab.measure().wait(60) and len(lab.effect["tasks"][0]["controls"]) == 3 and lab.effect["shared"] == 2
+    off(lab, (1, 0))
+    assert lab.measure().wait(60) and lab.effect["shared"] == 0
+
+
+def test_a_measurement_that_runs_out_of_memory_takes_less_at_a_time() -> None:
+    model = fresh()
+    lab = hw.live(model, MANY)
+    off(lab, (1, 0))
+    assert lab.measure().wait(60)
+    expected = lab.effect["tasks"]
+
+    def only_four(size: int) -> None:
+        if size > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with at_each_block(model, only_four):
+        assert lab.measure().wait(60)
+    assert lab.effect["done"] and "error" not in lab.effect
+    assert lab.effect["tasks"][0]["after"]["log_probability"] == pytest.approx(expected[0]["after"]["log_probability"], abs=1e-5)
+
+
+def test_gates_that_overflow_are_a_sentence() -> None:
+    lab = hw.live(fresh(), TASKS, prompt="abcab")
+    lab.gates = np.full((3, 4), 3e38)
+    assert lab.wait(60) and "scale heads by less" in lab.reading["error"]
+    assert lab.measure().wait(60) and "scale heads by less" in lab.effect["error"]
+
+
+# ---- nonsense ----
+
+
+def test_a_prompt_ends_where_it_was_typed_to() -> None:
+    tokenizer = copy.deepcopy(tiny.tokenizer())
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="<pad> $A <mask>", special_tokens=[("<pad>", 0), ("<mask>", 1)])
+    model = hw.load(tiny.build("llama"), tokenizer)
+    read = prompt.read(model, "abcab")
+    assert read.ids[0] == 0 and read.ids[-1] != 1 and len(read.ids) == 6
+    expected = hw.score(model, hw.Task("t", [("abcab", "c")]), "attribution", progress=False).values("t")[0]
+    (mine,) = prompt.towards(model, read.found, tokenizer("c", add_special_tokens=False)["input_ids"])
+    np.testing.assert_allclose(mine, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("scaled", [[[99, 0, 0]], [[0, 99, 0]], [[0, -1, 2]], [[0, 0, float("nan")]], [[0, 0, "a"]], [[0, 0]], [7]])
+def test_heads_that_are_not_there_are_not_scaled(scaled: Any) -> None:
+    lab = hw.live(fresh(), TASKS)
+    with pytest.raises(TraitError, match="a head is scaled by"):
+        lab.set_state({"_scaled": scaled})
+    assert lab._scaled == [] and (lab.gates == 1).all()
+
+
+@pytest.mark.parametrize("content", [None, 5, "run", {"ask": None}, {"ask": []}, {"ask": "close"}])
+def test_a_message_that_makes_no_sense_does_nothing(content: Any) -> None:
+    lab = hw.live(fresh(), TASKS)
+    lab._heard(None, content, [])
+    assert lab.wait(60) and lab.state == "idle"
+
+
+@pytest.mark.parametrize("asked", [5, None, [["a"]]])
+def test_tasks_that_are_no_names_are_refused_with_a_sentence(asked: Any) -> None:
+    with pytest.raises(TraitError, match="asked names tasks of the lab, 'one', 'two'"):
+        hw.live(fresh(), TASKS).asked = asked
+
+
+@pytest.mark.parametrize("options", [{"prompts": 0}, {"prompts": -1}, {"draws": 1.5}])
+def test_a_measurement_of_nothing_is_refused(options: dict[str, Any]) -> None:
+    lab = hw.live(fresh(), TASKS)
+    off(lab, (0, 0))
+    with pytest.raises(ValueError, match="is a whole number, 1 or more"):
+        lab.measure(**options)
+
+
+def test_a_run_asked_for_with_a_wrong_option_says_so_while_another_goes_on() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "ablation", prompts=None)
+    asked = threading.Event()
+
+    def ask(_: int) -> None:
+        if not asked.is_set():
+            asked.set()
+            lab.options = {"speed": 3}
+            lab._heard(None, {"ask": "run"}, [])
+
+    with at_each_block(model, ask):
+        assert lab.run().wait(60)
+    assert lab.state == "done" and "has no option 'speed'" in lab._trouble
+    assert not hooked(model)
+
+
+def test_gates_and_target_can_be_given_at_once() -> None:
+    gates = np.ones((3, 4))
+    gates[1, 1] = 0
+    lab = hw.live(fresh(), TASKS, prompt="abc", gates=gates, target=5)
+    assert lab._scaled == [[1, 1, 0.0]] and lab.wait(60) and "error" not in lab.reading
+
+
+def test_a_prompt_with_half_a_letter_is_a_sentence() -> None:
+    with pytest.raises(ValueError, match="half a letter"):
+        prompt.encode(fresh(), "\ud83d")
