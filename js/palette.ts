@@ -39,7 +39,11 @@ export const CATEGORIES: Record<Scheme, Categories> = {
   },
 };
 
-const hex = (text: string): Rgb => [0, 2, 4].map((i) => Number.parseInt(text.slice(i, i + 2), 16)) as unknown as Rgb;
+// Plain loops and no passing arrays: the first frame runs them when nothing is compiled yet.
+const hex = (text: string): Rgb => {
+  const number = Number.parseInt(text, 16);
+  return [number >> 16, (number >> 8) & 255, number & 255];
+};
 const list = (text: string): Rgb[] => text.split(" ").map(hex);
 
 /** A colour map as its stops from low to high. */
@@ -70,13 +74,19 @@ function between(colours: readonly Rgb[], way: number): Rgb {
   const at = way * (colours.length - 1);
   const low = Math.min(Math.floor(at), colours.length - 2);
   const [a, b] = [colours[low]!, colours[low + 1]!];
-  return [0, 1, 2].map((c) => Math.floor(a[c]! + (b[c]! - a[c]!) * (at - low) + 0.5)) as unknown as Rgb;
+  const mix = (from: number, to: number): number => Math.floor(from + (to - from) * (at - low) + 0.5);
+  return [mix(a[0], b[0]), mix(a[1], b[1]), mix(a[2], b[2])];
 }
 
 /** Colours as canvas pixels of that opacity, four bytes each. */
 export function pixels(colours: readonly Rgb[], opacity: number): Uint32Array {
-  const bytes = Uint8Array.from(colours.flatMap(([r, g, b]) => [r, g, b, Math.round(255 * opacity)]));
-  return new Uint32Array(bytes.buffer);
+  const alpha = Math.round(255 * opacity) << 24;
+  const found = new Uint32Array(colours.length);
+  for (let i = 0; i < found.length; i++) {
+    const [r, g, b] = colours[i]!;
+    found[i] = r | (g << 8) | (b << 16) | alpha; // every platform that runs a browser is little-endian
+  }
+  return found;
 }
 
 export const css = ([r, g, b]: Rgb): string => `rgb(${r} ${g} ${b})`;

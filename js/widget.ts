@@ -64,7 +64,9 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     // base.css gives the root's colour a very short transition: its end tells of a new theme, whatever the host.
     for (const end of ["transitionend", "transitioncancel"]) root.addEventListener(end, measure, { signal });
     root.addEventListener("keydown", (event) => press(event, store), { signal });
-    afterPaint(() => {
+    // One frame more: what is painted must still reach the screen, and that takes a core of its own.
+    afterPaint(() => afterPaint(later));
+    const later = (): void => {
       if (signal.aborted) return;
       build(LATER);
       lab?.ask("shown");
@@ -78,7 +80,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       requestAnimationFrame(() => {
         root.dataset.ready = "1";
       });
-    });
+    };
   } catch (error) {
     root.append(make("div", "error", `The widget could not start: ${error instanceof Error ? error.message : error}`));
     console.error(error);

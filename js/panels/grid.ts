@@ -26,7 +26,7 @@ export const grid: Panel = (el, store) => {
     made.forEach((map, i) => {
       const now = store.state.settled || i === 0 || performance.now() - store.began < FIRST_FRAME;
       if (i < count && now) map.dispose ??= heatmap(i)(map.figure, store);
-      if (i >= count) map.figure.remove();
+      if (i >= count || !map.dispose) map.figure.remove();
       else if (map.figure.parentNode !== maps) maps.append(map.figure);
     });
   };
