@@ -35,10 +35,12 @@ export interface Room {
   readonly columns: number | null;
   /** What stands at the right of the maps. */
   readonly beside: number;
+  /** CSS pixels that a map may be high, where that is not by how many there are. */
+  readonly tallest?: number | undefined;
 }
 
 /** Fit `maps` maps of `down` x `across` cells into the room there is. */
-export function arrange({ width, ratio, across, down, maps, columns: wanted, beside }: Room): Layout {
+export function arrange({ width, ratio, across, down, maps, columns: wanted, beside, tallest: high }: Room): Layout {
   const room = Math.max(80, width - beside - SPACE.axisLabel);
   const around = SPACE.tickLabels + SPACE.gap;
   const smallest = across > 96 ? 2 : 3;
@@ -49,7 +51,7 @@ export function arrange({ width, ratio, across, down, maps, columns: wanted, bes
   const rows = Math.ceil(Math.max(1, maps) / most);
   const columns = wanted === null ? Math.max(1, Math.ceil(maps / rows)) : most; // 8 maps where 5 would fit: 4 and 4
   const each = (room + SPACE.gap) / columns - around;
-  const tallest = maps === 1 ? 560 : rows > 2 ? 240 : rows > 1 ? 320 : 400;
+  const tallest = high ?? (maps === 1 ? 560 : rows > 2 ? 240 : rows > 1 ? 320 : 400);
   const whole = (pixels: number): number => Math.max(1, Math.floor(pixels * ratio));
   let cellWidth = whole(Math.min(each / across, LARGEST_CELL));
   let cellHeight = Math.max(Math.ceil(2 * ratio), whole(Math.min(tallest / down, LARGEST_CELL)));
@@ -62,11 +64,14 @@ export function arrange({ width, ratio, across, down, maps, columns: wanted, bes
 }
 
 /** The layout of what is shown. */
-export function layoutOf({ width, ratio, scores }: State, { panels, layersOn, columns, legend }: Picture): Layout {
+export function layoutOf(
+  { width, ratio, scores }: State,
+  { panels, layersOn, columns, legend, tallest }: Picture,
+): Layout {
   const [layers, heads] = [scores?.layers.length ?? 1, scores?.heads ?? 1];
   const [across, down] = layersOn === "y" ? [heads, layers] : [layers, heads];
   const beside = legend.length ? (width < 620 ? 0 : SPACE.legend) : SPACE.bar;
-  return arrange({ width, ratio, across, down, maps: panels.length, columns, beside });
+  return arrange({ width, ratio, across, down, maps: panels.length, columns, beside, tallest });
 }
 
 /** The row and column of every panel: where the view fixes them and there is room, else one after the other. */

@@ -47,6 +47,8 @@ export interface Picture {
   readonly floor: number | null;
   /** The row and column of each panel where they are fixed (a row a task); null: one after the other. */
   readonly slots: readonly (readonly [number, number])[] | null;
+  /** CSS pixels that a map may be high, where that is not left to the layout. */
+  readonly tallest?: number;
 }
 
 export interface Views {

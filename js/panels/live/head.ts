@@ -113,7 +113,7 @@ function ranks(read: HeadReading): HTMLElement[] {
       "small-row",
       make("td", "small-text", `${one.method} · ${one.task}${one.partial ? " (partial)" : ""}`),
       make("td", "small-value", `#${one.rank} of ${one.of}`),
-      make("td", "small-value", one.value.toPrecision(3)),
+      make("td", "small-value", one.value.toPrecision(3).replace("-", "−")),
     ),
   );
   return [

@@ -81,7 +81,8 @@ export const intervene =
 
 function table({ tasks, heads, shared }: Effect): HTMLElement[] {
   if (!tasks?.length) return [];
-  const cell = (one: Measured): string => `${Math.round(100 * one.accuracy)}% (${one.log_probability.toFixed(2)})`;
+  const cell = (one: Measured): string =>
+    `${Math.round(100 * one.accuracy)}% (${one.log_probability.toFixed(2).replace("-", "−")})`;
   const mean = (many: readonly Measured[]): string =>
     many.length
       ? cell({

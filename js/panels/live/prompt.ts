@@ -10,7 +10,7 @@ import { all, button, keepKeys, make, refill, setText } from "../dom";
 import { heatmap } from "../heatmap";
 
 const PAUSE = 180; // ms without a key before the model reads
-const MAP_WIDTH = 420;
+const [MAP_WIDTH, MAP_HEIGHT] = [420, 320]; // CSS pixels: as much as the predictions beside it
 
 export const prompt =
   (lab: Lab) =>
@@ -78,8 +78,11 @@ export const prompt =
     return all(() => clearTimeout(typing), stop, ...disposes);
   };
 
-/** A token as people read it: spaces and line ends are seen. */
-export const shown = (token: string): string => token.replace(/ /g, "␣").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "∅";
+const SEEN: Readonly<Record<string, string>> = { " ": "␣", "\n": "⏎", "\t": "⇥" };
+
+/** A token as people read it: spaces, line ends and what else has no shape of its own are seen. */
+export const shown = (token: string): string =>
+  token.replace(/[\s\p{C}\p{Z}]/gu, (one) => SEEN[one] ?? `\\u{${one.codePointAt(0)!.toString(16)}}`) || "∅";
 
 function line([id, text, p, after]: Prediction, chosen: boolean, lab: Lab | null): HTMLElement {
   const percent = (number: number): string => `${(100 * number).toFixed(1)}%`;
@@ -127,6 +130,7 @@ function promptStore(lab: Lab, store: Store, map: HTMLElement): Store {
         legend: [],
         floor: null,
         slots: null,
+        tallest: MAP_HEIGHT,
       },
     };
     return made.picture;

@@ -1,0 +1,55 @@
+"""Takes the README's picture of the live widget, in a real JupyterLab on the embedded model: python -m tests.browser.shoot_live [docs/images]."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from benchmarks.browser import chromium
+from tests.browser.conftest import jupyter, run_notebook, wait_until
+
+CODE = """
+import headwidget as hw
+model = hw.load()
+lab = hw.live(model, "math-syntax", prompt="The capital of France is", prompts=16)
+lab
+"""
+
+
+def shoot(folder: Path, width: int = 960) -> list[Path]:
+    """Write live-light.png and live-dark.png: a run, a prompt, a head, and eight heads off beside random ones."""
+    made = []
+    with tempfile.TemporaryDirectory() as place, jupyter(Path(place)) as server, chromium() as browser:
+        page = browser.new_context(viewport={"width": width + 120, "height": 2600}, device_scale_factor=1.5).new_page()
+        kernel = run_notebook(page, server, server.write(CODE), seconds=180)
+        kernel.run("lab.run()")
+        kernel.until("lab.state", lambda state: state == "done", 180)
+        kernel.run("lab.threshold = 0.1; lab.selected = lab.scores.top('Math', 8)[::-1]")
+        page.get_by_role("button", name="Turn selected off").click()
+        kernel.until("int((lab.gates == 0).sum())", lambda count: count == 8)
+        page.get_by_role("button", name="Measure on tasks").click()
+        kernel.until("lab.effect.get('done')", lambda done: done is True, 240)
+        wait_until(lambda: "Amplifies anywhere" in page.locator(".hw-head").inner_text(), "salient tokens", 60)
+        for theme in ("Light", "Dark"):
+            page.evaluate(f"() => window.jupyterapp.commands.execute('apputils:change-theme', {{ theme: 'JupyterLab {theme}' }})")
+            wait_until(lambda name=theme: page.locator(".hw-root").get_attribute("data-scheme") == name.lower(), "the theme", 60)  # type: ignore[misc]
+            made.append(whole(page, folder / f"live-{theme.lower()}.png"))
+        kernel.close()
+        page.evaluate("() => window.testPanel.sessionContext.shutdown()")
+    return made
+
+
+def whole(page: Page, path: Path) -> Path:
+    """The widget, all of it."""
+    page.mouse.move(2, 2)
+    page.evaluate("() => document.activeElement?.blur()")
+    page.locator(".hw-root").screenshot(path=path)
+    return path
+
+
+if __name__ == "__main__":
+    for picture in shoot(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/images")):
+        print(picture, picture.stat().st_size // 1024, "KB")
