@@ -135,7 +135,7 @@ class Running(Explorer):
         """Score, on the model's thread; the generator yields where the model is free."""
         began, done, said = time.monotonic(), 0.0, 0.0
         total, unit = prepared.steps()
-        far: dict[str, Any] = {"total": total, "unit": unit, "method": prepared.method.name}
+        far: dict[str, Any] = {"total": total, "unit": unit, "method": prepared.method.name, "detail": ""}
 
         def note(what: str, steps: float) -> None:
             nonlocal done, said
@@ -150,7 +150,8 @@ class Running(Explorer):
         try:
             hooks.check_stop()
             self._picture(prepared, job, now=True)
-            for _ in prepared.land(note):
+            for _, chunk in prepared.land(note):
+                far["detail"] = ", ".join(f"{name} {chunk.state[name][-1]:.3g}" for name in ("loss", "regulariser") if chunk.state.get(name))
                 self._picture(prepared, job)
                 yield
         except KeyboardInterrupt:

@@ -25,6 +25,8 @@ export interface RunState {
   readonly done?: number;
   readonly total?: number;
   readonly unit?: string;
+  /** How well a fit goes: its loss. */
+  readonly detail?: string;
   readonly method?: string;
   readonly seconds?: number;
   readonly left?: number | null;

@@ -12,7 +12,7 @@ import torch
 import headwidget as hw
 from headwidget import gated, hooks
 from headwidget.batch import collate, forward, log_probability
-from headwidget.methods import Together
+from headwidget.methods import Chunk, Together, gating
 from headwidget.methods.fitting import Fits, Prompts
 from headwidget.methods.gating import Gating, fit
 from headwidget.tasks.encode import encode
@@ -194,6 +194,21 @@ def test_gates_stage_and_loss_stream_while_it_trains() -> None:
     curves = its.tasks[task.name]["gating"]
     assert [len(curves[stage]["loss"]) for stage in curves] == [25, 25, 25]
     assert not any(curves["free"]["regulariser"]) and any(curves["keep"]["regulariser"])
+
+
+def test_whoever_watches_slow_updates_sees_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, (task, options) = tiny.model("llama"), (encode(few_shot(), tiny.model("llama")), Gating(updates=12, fits=2))
+
+    def chunks() -> list[Chunk]:
+        its = Together()
+        its.tasks[task.name] = {"gating": {}}
+        return list(fit(model, task, 3, options, its))
+
+    fast = chunks()
+    monkeypatch.setattr(gating, "PATIENCE", -1.0)
+    slow = chunks()
+    assert [c.state["update"] for c in fast] == [10, 12] * 3 and [c.state["update"] for c in slow] == [*range(1, 13)] * 3
+    np.testing.assert_array_equal(fast[-1].values, slow[-1].values)
 
 
 def test_settled_gates_end_a_stage() -> None:

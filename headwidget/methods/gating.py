@@ -7,6 +7,7 @@ under pressure to drop facilitates the task, one that stays off under pressure t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -31,7 +32,9 @@ BATCH: Mapping[str, int] = {"published": 32, "quick": 8}
 """Prompts an update."""
 STAGES = ("free", "keep", "drop")
 EVERY = 10
-"""Updates between two chunks: how often the host waits for the device."""
+"""Updates between two chunks, at most: how often the host waits for the device."""
+PATIENCE = 1.0
+"""Seconds between two chunks, about, where updates are slow: whoever watches sees gates open and close."""
 FEW = 4
 """Prompts; gates fitted on fewer say what those need, not what the task needs."""
 
@@ -129,14 +132,16 @@ def fit(model: Model, task: EncodedTask, prompts: int, options: Gating, its: Tog
     start = None  # of the stages under pressure: where the free one ended
     for stage in STAGES:
         fits.begin(options.pressure(stage), start)
-        done, stopped, settled = 0, None, False
+        done, stopped, settled, before = 0, None, False, None
         while done < options.updates and not settled:
-            before = gates.get(stage)
+            began = time.monotonic()
             try:
-                for _ in range(min(EVERY, options.updates - done)):
+                while done < options.updates:
                     fits.update(lr + (lr_end - lr) * done / max(1, options.updates - 1))
                     done += 1
                     its.note(f"{task.name}, {stage}", 1)
+                    if done % EVERY == 0 or time.monotonic() - began > PATIENCE:
+                        break
             except KeyboardInterrupt as stop:
                 stopped = stop
             gates[stage] = fits.gates()
@@ -144,7 +149,9 @@ def fit(model: Model, task: EncodedTask, prompts: int, options: Gating, its: Tog
             yield _chunk(gates, {"stage": stage, "update": done, "updates": options.updates, **{name: many[-1:] for name, many in curve.items()}})
             if stopped is not None:
                 raise stopped
-            settled = options.settle is not None and before is not None and float(np.abs(gates[stage] - before).mean()) < options.settle
+            if options.settle is not None and done % EVERY == 0:
+                settled = before is not None and float(np.abs(gates[stage] - before).mean()) < options.settle
+                before = gates[stage]
         its.note(f"{task.name}, {stage}", options.updates - done)
         if not curve["loss"]:
             raise FloatingPointError(

@@ -139,20 +139,28 @@ _OPEN = """async (path) => {
     await panel.sessionContext.session.kernel.info;
     await panel.revealed;
     window.testPanel = panel;
-    window.testDone = false;
-    app.commands.execute('notebook:run-all-cells').then(() => { window.testDone = true; });
     return panel.sessionContext.session.kernel.id;
+}"""
+_RUN_ALL = """() => {
+    window.testDone = false;
+    window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => { window.testDone = true; });
 }"""
 
 _WRONG = """() => Array.from(window.testPanel.model.cells).flatMap((cell) =>
     cell.type === 'code' ? cell.outputs.toJSON().filter((o) => o.output_type === 'error').map((o) => o.traceback.join('\\n')) : [])"""
 
 
-def run_notebook(page: Page, server: Server, path: str, *, app: str = "lab", seconds: float = 60) -> Kernel:
-    """Open a notebook in an application (a key of ``_PANEL``), run all its cells, wait for the widget's first drawing; gives its kernel."""
+def open_in(page: Page, server: Server, path: str, *, app: str = "lab") -> Kernel:
+    """Open a notebook in an application (a key of ``_PANEL``) and run nothing; gives its kernel."""
     page.goto(f"{server.url}/lab?token={server.token}&reset" if app == "lab" else f"{server.url}/{app}/{path}?token={server.token}")
     page.wait_for_function("() => window.jupyterapp", timeout=60_000)
-    kernel_id = page.evaluate(_OPEN % _PANEL[app], path)
+    return Kernel(server.runtime / f"kernel-{page.evaluate(_OPEN % _PANEL[app], path)}.json")
+
+
+def run_notebook(page: Page, server: Server, path: str, *, app: str = "lab", seconds: float = 60) -> Kernel:
+    """The same, and run all its cells and wait for the widget's first drawing."""
+    kernel = open_in(page, server, path, app=app)
+    page.evaluate(_RUN_ALL)
 
     def drawn() -> bool:
         if wrong := page.evaluate(_WRONG):
@@ -161,7 +169,7 @@ def run_notebook(page: Page, server: Server, path: str, *, app: str = "lab", sec
 
     wait_until(drawn, f"the cells of {path} and its widget", seconds)
     page.locator(READY).first.scroll_into_view_if_needed()
-    return Kernel(server.runtime / f"kernel-{kernel_id}.json")
+    return kernel
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ function runText(now: RunState): string {
   if (running(now)) {
     const far = now.total ? `${Math.floor(now.done ?? 0)} of ${now.total} ${now.unit}` : "";
     const left = now.left && Number.isFinite(now.left) ? `${seconds(now.left)} left` : "";
-    return [now.method, now.what, far, left].filter(Boolean).join(" · ");
+    return [now.method, now.what, far, now.detail, left].filter(Boolean).join(" · ");
   }
   const halved = now.halved ? `, memory ran out: batches of ${now.halved}` : "";
   if (now.state === "done") return `${now.method}: done in ${seconds(now.seconds ?? 0)}${halved}`;
