@@ -23,9 +23,9 @@ _WHERE = {
     "Relation": "headwidget.tasks.relations",
     "tasks": "headwidget.tasks",
     "Model": "headwidget.models",
-    "Family": "headwidget.models",
+    "Family": "headwidget.families",
     "load": "headwidget.models",
-    "register": "headwidget.models",
+    "register": "headwidget.families",
     "score": "headwidget.engine",
     "relations": "headwidget.relations",
     "salient": "headwidget.relations",
@@ -51,15 +51,15 @@ if TYPE_CHECKING:
     from headwidget.comparison import compare as compare
     from headwidget.comparison import difference as difference
     from headwidget.engine import score as score
+    from headwidget.families import Family as Family
+    from headwidget.families import register as register
     from headwidget.files import open as open  # noqa: A004
     from headwidget.intervene import amplify as amplify
     from headwidget.intervene import knockout as knockout
     from headwidget.lab import Lab as Lab
     from headwidget.lab import live as live
-    from headwidget.models import Family as Family
     from headwidget.models import Model as Model
     from headwidget.models import load as load
-    from headwidget.models import register as register
     from headwidget.relations import salient as salient
     from headwidget.scores import HeadScores as HeadScores
     from headwidget.sentences import describe as describe

@@ -3,10 +3,11 @@
 import { arrange, type Layout, slotsOf } from "./layout";
 import { categoryColours, css, type Rgb, stops } from "./palette";
 import { axisTicks, rgbs } from "./panels/heatmap";
+import type { Panel, Picture } from "./picture";
 import { barTicks, place } from "./scales";
 import { selectedCells } from "./selection";
 import { headAt, type State, type Store } from "./store";
-import { categoriesOf, type Panel, type Picture } from "./views";
+import { categoriesOf } from "./views";
 
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif";
 const [LEFT, TOP, BOTTOM, GAP] = [44, 24, 36, 14]; // around each map, in pixels

@@ -1,7 +1,7 @@
 // How big a cell is and how many maps stand side by side, from the width there is.
 
+import type { Picture } from "./picture";
 import type { State } from "./store";
-import type { Picture } from "./views";
 
 /** Space around the maps, in CSS pixels; css/maps.css has the same numbers. */
 export const SPACE = { axisLabel: 20, tickLabels: 24, gap: 20, bar: 78, legend: 174 } as const;

@@ -5,8 +5,9 @@
 
 import type { WidgetModel } from "./model";
 import type { Scheme } from "./palette";
+import type { Picture } from "./picture";
 import { DEFAULTS, type Settings } from "./settings";
-import { type Picture, type Views, viewsOf } from "./views";
+import { type Views, viewsOf } from "./views";
 import { decode, type Header, type Scores } from "./wire";
 
 /** [layer, head], by the model's own layer number, as in Python. */

@@ -11,7 +11,7 @@ import transformers
 from torch import nn
 
 import headwidget as hw
-from headwidget import models
+from headwidget import families
 from tests import tiny
 
 
@@ -27,7 +27,7 @@ def test_every_family_gives_its_heads(family: str) -> None:
 
 
 def test_the_table_has_a_tiny_model_for_each_family() -> None:
-    assert set(tiny.FAMILIES) == set(models.FAMILIES) - {"my_llama"}  # the one that register's doctest adds
+    assert set(tiny.FAMILIES) == set(families.FAMILIES) - {"my_llama"}  # the one that register's doctest adds
 
 
 def test_an_unknown_family_is_refused_with_the_way_to_teach_it() -> None:
@@ -40,11 +40,11 @@ def test_an_unknown_family_is_refused_with_the_way_to_teach_it() -> None:
 def test_a_registered_family_is_scored() -> None:
     module = tiny.build("llama")
     module.config.model_type = "zebra"
-    hw.register(models.Family("zebra", blocks="model.layers"))
+    hw.register(families.Family("zebra", blocks="model.layers"))
     try:
         assert hw.load(module, tiny.tokenizer()).shape == (3, 4)
     finally:
-        del models.FAMILIES["zebra"]
+        del families.FAMILIES["zebra"]
 
 
 def test_a_fused_projection_is_named() -> None:
@@ -63,7 +63,7 @@ def test_a_model_without_a_language_model_head_is_refused() -> None:
 
 
 def test_a_model_without_any_attention_is_refused() -> None:
-    family = replace(models.FAMILIES["llama"], name="none", attention="nowhere")
+    family = replace(families.FAMILIES["llama"], name="none", attention="nowhere")
     module = tiny.build("llama")
     module.config.model_type = "none"
     hw.register(family)
@@ -71,7 +71,7 @@ def test_a_model_without_any_attention_is_refused() -> None:
         with pytest.raises(ValueError, match=r"no layer of LlamaForCausalLM has attention at model\.layers\.\*\.nowhere"):
             hw.load(module, tiny.tokenizer())
     finally:
-        del models.FAMILIES["none"]
+        del families.FAMILIES["none"]
 
 
 def test_a_decoder_made_of_an_encoder_is_refused() -> None:

@@ -13,7 +13,7 @@ import torch
 import transformers
 
 import headwidget as hw
-from headwidget import attention, hooks, methods
+from headwidget import attention, families, hooks, methods
 from headwidget.batch import Batch, collate
 from headwidget.methods import Together
 from headwidget.methods.patterns import PATTERNS, Patterns, encode, repeats, together
@@ -142,7 +142,7 @@ def test_a_sink_outside_the_tokens_takes_its_part() -> None:
         scores = hw.score(model, tiny.task(), "patterns", progress=False)
         assert all(scores.values(name).min() >= 0 and scores.values(name).max() <= 1 for name in scores.tasks)
     finally:
-        del hw.models.FAMILIES["gpt_oss"]
+        del families.FAMILIES["gpt_oss"]
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)

@@ -2,9 +2,10 @@
 
 import { type Layout, layoutOf } from "../layout";
 import { categoryColours, pixels, ramp, type Scheme, stops } from "../palette";
+import type { Panel as MapPanel, Picture } from "../picture";
 import { EIGHTS, SIXES, ticks } from "../scales";
 import { type Cell, type Change, headAt, type Panel, PICTURE, type State, type Store } from "../store";
-import { categoriesOf, type Panel as MapPanel, type Picture } from "../views";
+import { categoriesOf } from "../views";
 import { all, make, setText } from "./dom";
 import { drawMarks, MARGIN } from "./marks";
 import { listen } from "./pointer";

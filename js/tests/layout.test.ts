@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { arrange, layoutOf, SPACE } from "../layout";
+import type { Picture } from "../picture";
 import type { State } from "../store";
-import type { Picture } from "../views";
 
 const GRIDS = [
   [1, 1],

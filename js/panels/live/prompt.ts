@@ -2,9 +2,9 @@
 
 import type { Lab, Prediction } from "../../lab";
 import { layoutOf } from "../../layout";
+import type { Picture } from "../../picture";
 import { rangeOf, sortedScores } from "../../scales";
 import type { Change, State, Store } from "../../store";
-import type { Picture } from "../../views";
 import { colourbar } from "../colourbar";
 import { all, button, keepKeys, make, refill, setText } from "../dom";
 import { heatmap } from "../heatmap";
