@@ -5,6 +5,7 @@ Python's clock and Chromium's are the same machine's. A busy machine slows all o
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -15,8 +16,8 @@ from playwright.sync_api import Page
 from benchmarks.browser import both, chromium, kept, load
 from tests.browser.conftest import Kernel, jupyter, run_notebook, wait_until
 
-ROUNDS, PROMPTS, CHUNKS = 5, 16, 4
-MOST_SLOWER, MOST_TYPED, PAUSE = 1.05, 300, 180
+PROMPTS, BATCH, CHUNKS = 120, 4, 16
+MOST_SLOWER, MOST_TYPED, PAUSE = 0.05, 300, 180
 WORDS = (
     "The capital of France is Paris and the capital of Italy is Rome and the capital of Spain is Madrid and the capital of Germany is Berlin and of Japan it"
 )
@@ -25,10 +26,9 @@ CODE = f"""
 import time, headwidget as hw
 from headwidget import batch
 model = hw.load()
-batch.PROMPTS = {PROMPTS // CHUNKS}  # small batches: many chunks
-tasks = [task.sample({PROMPTS}, seed=0) for task in hw.tasks.suite("math-syntax")]
-lab = hw.live(model, tasks, method="gradient", prompts=None)
-sent, painted = [], []
+batch.PROMPTS = {BATCH}  # small batches: many chunks, all alike
+lab = hw.live(model, [hw.tasks.suite("math-syntax")[1]], method="gradient", prompts={PROMPTS})
+sent, painted, landed = [], [], []
 show, heard, picture = lab._show, lab._heard, lab._picture
 
 def showing(scores, *, final):
@@ -40,25 +40,30 @@ def hearing(widget, content, buffers):
         painted.append(content["at"] / 1000)
     heard(widget, content, buffers)
 
+def every_second(prepared, job, *, now=False):
+    landed.append(time.perf_counter())
+    if len(landed) % 2:
+        picture(prepared, job, now=True)
+
 lab.on_msg(heard, remove=True)
 lab._show = showing
 lab.on_msg(hearing)
 
-def run(pictures):
-    lab._picture = picture if pictures else lambda *args, **options: None
-    start = time.perf_counter()
-    lab.run().wait()
-    return time.perf_counter() - start
+async def run(chunks, pictures):
+    sent.clear(), painted.clear(), landed.clear()
+    lab._picture = pictures
+    await lab.run(prompts=chunks * {BATCH}).done
 lab
 """
 
 # From a key to the frame in which the predictions of the new text stand.
 _TYPE = """async (text) => {
-    const [box, next] = ['.hw-prompt textarea', '.hw-next'].map((name) => document.querySelector(name));
+    const [box, panel] = ['.hw-prompt textarea', '.hw-prompt'].map((name) => document.querySelector(name));
     const seen = new Promise((done) => new MutationObserver((_, observer) => {
+        if (panel.dataset.read !== text) return;
         observer.disconnect();
         requestAnimationFrame(() => { const { port1, port2 } = new MessageChannel(); port1.onmessage = () => done(performance.now()); port2.postMessage(0); });
-    }).observe(next, { childList: true }));
+    }).observe(panel, { attributes: true }));
     box.value = text;
     const start = performance.now();
     box.dispatchEvent(new Event('input', { bubbles: true }));
@@ -71,11 +76,14 @@ def show() -> None:
     with tempfile.TemporaryDirectory() as folder, jupyter(Path(folder)) as server, chromium() as browser:
         page = browser.new_context(viewport={"width": 1280, "height": 1000}).new_page()
         kernel = run_notebook(page, server, server.write(CODE), seconds=180)
-        print(f"JupyterLab, {PROMPTS} prompts of two tasks in batches of {PROMPTS // CHUNKS}, load {load()} as this starts.\n")
+        print(f"JupyterLab, batches of {BATCH} prompts, load {load()} as this starts.\n")
         print("| what | median | p95 or each | promise | kept |\n|---|---:|---|---|---|")
-        ratios = slower(kernel)
-        line("a run that streams, over one that sends no pictures", ratios, " ".join(f"{r:.3f}" for r in ratios), MOST_SLOWER, digits=3)
-        line("chunk landed to painted, ms", landed(kernel), "", None)
+        extra = costs(kernel)
+        line("what a picture costs a run, ms: chunks that one goes with over their neighbours without", extra, "", None)
+        apart, delays = landing(kernel)
+        line("pictures apart in a run, ms", apart, "", None)
+        line("so pictures slow a run by this share", [statistics.median(extra) / statistics.median(apart)], " ", MOST_SLOWER, digits=3)
+        line("chunk landed to painted, ms", delays, "", None)
         typed, read = typing(page, kernel)
         line(f"prompt typed to painted, ms, without the {PAUSE} ms of waiting for the next key", typed, "", None)
         line("of that in the kernel (one forward of 32 tokens, predictions, ten maps), ms", read, "", MOST_TYPED)
@@ -84,30 +92,34 @@ def show() -> None:
         page.evaluate("() => window.testPanel.sessionContext.shutdown()")
 
 
-def slower(kernel: Kernel) -> list[float]:
-    """Time with pictures over time without, in turn."""
-    kernel.run("run(True); run(False)")
-    return [kernel.value("(lambda without, streams: streams / without)(run(False), run(True))") for _ in range(ROUNDS)]
+def costs(kernel: Kernel) -> list[float]:
+    """ms that a chunk takes longer when a picture is sent as it begins than the chunks before and after it: the machine's own speed moves more than that."""
+    ask(kernel, f"run({PROMPTS // BATCH}, every_second)")
+    times = kernel.value("landed")
+    taken = [1000 * (after - before) for before, after in itertools.pairwise(times)]  # a picture goes with the first, the third, …
+    return [taken[i] - (taken[i - 1] + taken[i + 1]) / 2 for i in range(2, len(taken) - 1, 2)]
 
 
-def landed(kernel: Kernel) -> list[float]:
-    """ms from the call that encodes what has landed to the browser's word that it was painted; pictures that another overtook are left out."""
-    kernel.run("sent.clear(); painted.clear(); run(True); run(True); import time; time.sleep(1)")
-    wait_until(lambda: kernel.value("len(painted)") > 0, "a picture")
+def landing(kernel: Kernel) -> tuple[list[float], list[float]]:
+    """ms between two pictures of a run, and from the call that encodes what has landed to the browser's word that it was painted; those overtaken left out."""
+    ask(kernel, f"run({CHUNKS}, picture)")
+    wait_until(lambda: kernel.value("len(painted)") > 1, "a picture")
     sent, painted = kernel.value("[sent, painted]")
-    found = []
-    for at in painted:
-        before = [one for one in sent if one < at]
-        if before:
-            found.append(1000 * (at - before[-1]))
-    return found
+    delays = [1000 * (at - max(one for one in sent if one < at)) for at in painted if any(one < at for one in sent)]
+    return [1000 * (after - before) for before, after in itertools.pairwise(sent[1:-1])], delays
+
+
+def ask(kernel: Kernel, what: str) -> None:
+    """Let the kernel do something that leaves it free meanwhile: it hears what the browser says."""
+    kernel.run(f"import asyncio; doing = asyncio.ensure_future({what})")
+    kernel.until("doing.done()", bool, 300)
 
 
 def typing(page: Page, kernel: Kernel) -> tuple[list[float], list[float]]:
     words, typed, read = WORDS.split(), [], []
     for last in range(len(words) - 8, len(words)):
         typed.append(page.evaluate(_TYPE, " ".join(words[: last + 1])) - PAUSE)
-        read.append(kernel.until("lab.reading.get('ms')", lambda ms: ms is not None))
+        read.append(kernel.value("lab.reading['ms']"))
     return typed[1:], read[1:]
 
 

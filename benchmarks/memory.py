@@ -59,8 +59,8 @@ def prepared(call: str) -> Callable[[], object]:
     if call.startswith("gating"):
         from benchmarks.gating import PROMPTS, ours, peer_of
 
-        peer, start = peer_of(model, work.examples[:PROMPTS])
-        fits = ours(model, work.examples[:PROMPTS], start)
+        peer, gates = peer_of(model, work.examples[:PROMPTS])
+        fits = ours(model, work.examples[:PROMPTS], gates())
         return peer if call == "gating peer" else lambda: fits.update(1.0)
     if call == "lens":
         from transformer_lens.model_bridge import TransformerBridge

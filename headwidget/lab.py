@@ -22,6 +22,8 @@ from headwidget.running import PROMPTS, Running
 from headwidget.tasks import Task
 from headwidget.widget import _trait
 
+MOST_TOOK = 0.2
+"""Seconds that the browser is believed to have worked on one picture: what is longer was waiting."""
 WARM = 0.25
 """Seconds at a time that work ahead may take from what is asked for."""
 
@@ -231,7 +233,8 @@ class Lab(Running):
         actions: dict[str, Callable[[], Any]] = {"run": self.run, "stop": self.stop, "measure": self.measure}
         kind = str(content.get("ask")) if isinstance(content, Mapping) else ""
         if kind == "painted":
-            self._painted = True  # content["at"] says when, by the browser's clock
+            took = content.get("took")  # ms from its coming to its painting; content["at"] says when, by the browser's clock
+            self._painted, self._took = True, min(took / 1000, MOST_TOOK) if isinstance(took, (int, float)) and took > 0 else 0.0
         elif kind == "shown":
             self._later("warm", self._warm, idle=True)
         elif kind in actions:

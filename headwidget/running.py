@@ -25,7 +25,7 @@ PROMPTS = 20
 OFTEN, SELDOM = 0.08, 0.5
 """Seconds between two pictures of a run: at least, and at most while the browser has not said that it painted the last."""
 SHARE = 0.04
-"""How much of a run's time pictures of it may take."""
+"""How much of a run's time pictures of it may take, here and in the browser, which may well run on the same cores."""
 
 
 class Running(Explorer):
@@ -53,7 +53,7 @@ class Running(Explorer):
         self._scoring: engine.Scoring | None = None
         self._kept: HeadScores | None = None
         self._results: dict[str, HeadScores] = {}
-        self._painted, self._pictured, self._cost = True, 0.0, 0.0
+        self._painted, self._pictured, self._cost, self._took = True, 0.0, 0.0, 0.0
         self._closed = False
         self._hearing: int | None = None  # the thread that is told what the front end says
         own = {"options": {}, "asked": list(self._sources)} | {name: traits.pop(name) for name in ("options", "asked") if name in traits}
@@ -186,7 +186,7 @@ class Running(Explorer):
     def _picture(self, prepared: engine.Scoring, job: worker.Run, *, now: bool = False) -> None:
         """Send what has landed, as often as the browser paints and the run can afford."""
         since = time.monotonic() - self._pictured
-        due = since > (OFTEN if self._painted else SELDOM) and since > self._cost / SHARE
+        due = since > (OFTEN if self._painted else SELDOM) and since > (self._cost + self._took) / SHARE
         if self._job is not job or not (now or due):
             return
         started = time.monotonic()

@@ -134,7 +134,11 @@ export function createLab(model: WidgetModel, signal: AbortSignal): Lab | null {
     if (!changed.size) requestAnimationFrame(tell);
     changed.add(key);
   };
-  const wires = KEYS.map((key) => [`change:${key}`, heard(key)] as const);
+  let arrived = 0; // when the last picture of a run came
+  const came = (): void => {
+    arrived = performance.now();
+  };
+  const wires = [["change:_buffer", came] as const, ...KEYS.map((key) => [`change:${key}`, heard(key)] as const)];
   for (const [event, callback] of wires) model.on(event, callback);
   signal.addEventListener("abort", () => {
     for (const [event, callback] of wires) model.off(event, callback);
@@ -149,7 +153,10 @@ export function createLab(model: WidgetModel, signal: AbortSignal): Lab | null {
       for (const [key, value] of Object.entries(patch)) model.set(key, value);
       model.save_changes();
     },
-    ask: (what) => model.send!({ ask: what, at: performance.timeOrigin + performance.now() }),
+    ask(what) {
+      const now = performance.now();
+      model.send!({ ask: what, at: performance.timeOrigin + now, took: now - arrived });
+    },
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -69,6 +69,7 @@ export const prompt =
               `Next token${scaled ? ", before and after heads are scaled" : ""}. Click one: the map shows what each head adds to its logit (read in ${read.ms} ms).`),
       );
       map.hidden = !list.length || !!read.why_not;
+      el.dataset.read = read.text ?? ""; // tells a test, or a benchmark, which prompt these are the predictions of
       if (typing === undefined && box.value !== lab.state.prompt) box.value = lab.state.prompt;
     };
     draw();
