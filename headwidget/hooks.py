@@ -30,7 +30,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stoppable(stop: threading.Event) -> Iterator[None]:
-    """Whatever this thread runs inside ends with :class:`Stopped` at the next layer of a forward once ``stop`` is set."""
+    """Whatever this thread runs inside ends with :class:`Stopped` at the next layer of a forward, or of a backward to gates, once ``stop`` is set."""
     before, _thread.stop = getattr(_thread, "stop", None), stop
     try:
         yield
@@ -40,8 +40,16 @@ def stoppable(stop: threading.Event) -> Iterator[None]:
 
 def check_stop() -> None:
     """Go on, unless this thread was asked to stop."""
-    stop = getattr(_thread, "stop", None)
-    if stop is not None and stop.is_set():
+    if (stop := _asked_to_stop()) is not None:
+        _stop_at(stop)
+
+
+def _asked_to_stop() -> threading.Event | None:
+    return getattr(_thread, "stop", None)
+
+
+def _stop_at(stop: threading.Event) -> None:
+    if stop.is_set():
         raise Stopped
 
 
@@ -90,6 +98,8 @@ def gate(model: Model, gates: Tensor, fill: Tensor | None = None) -> Iterator[No
         out = z * g
         if fill is not None:
             out = out + (1 - g) * fill[row].to(z.device, z.dtype)
+        if (stop := _asked_to_stop()) is not None and out.requires_grad:
+            out.register_hook(lambda _: _stop_at(stop))  # on its way back, which may be in a thread of torch's own
         return out.reshape(flat.shape)
 
     with _on_projections(model, hook):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -167,3 +168,15 @@ def test_a_projection_that_never_runs_is_an_error() -> None:
 def test_gates_of_the_wrong_shape_are_refused() -> None:
     with pytest.raises(ValueError, match=r"gates must end in \(layer, head\) = \(3, 4\); got \(4, 3\)"), hooks.gate(tiny.model("llama"), torch.ones(4, 3)):
         pass
+
+
+def test_a_backward_ends_at_the_next_layer_once_it_is_asked_to_stop() -> None:
+    model, stop = tiny.model("llama"), threading.Event()
+    gates = torch.ones(model.shape, requires_grad=True)
+    with hooks.frozen(model), torch.enable_grad(), hooks.stoppable(stop), hooks.gate(model, gates):
+        loss = model.module(torch.tensor([[5, 6, 7]])).logits.sum()
+        (slope,) = torch.autograd.grad(loss, gates, retain_graph=True)
+        stop.set()
+        with pytest.raises(hooks.Stopped):
+            torch.autograd.grad(loss, gates)
+    assert slope.shape == model.shape

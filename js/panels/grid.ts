@@ -64,7 +64,8 @@ export const grid: Panel = (el, store) => {
   arrange();
   const stop = store.subscribe((changed) => {
     if (changed.has("settled") || PICTURE.some((name) => changed.has(name))) build();
-    if (["width", "ratio", ...PICTURE].some((name) => name !== "threshold" && changed.has(name as never))) arrange();
+    if (["settled", "width", "ratio", ...PICTURE].some((name) => name !== "threshold" && changed.has(name as never)))
+      arrange();
   });
   return all(
     () => warnings.remove(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,15 +11,16 @@ from playwright.sync_api import BrowserContext
 
 import headwidget as hw
 
-from .conftest import wait_until
+from .conftest import Show, wait_until
 from .explorer_page import READY, ExplorerPage
+from .made_up import scores
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     values = np.random.default_rng(1).normal(size=(8, 64, 80, 64))
-    scores = hw.HeadScores.from_arrays({f"task {i}": v for i, v in enumerate(values)}, method="mine", meta={"model": "tiny"})
-    return hw.explore(scores, threshold=0.2).to_html(tmp_path / "heads.html")
+    made = hw.HeadScores.from_arrays({f"task {i}": v for i, v in enumerate(values)}, method="mine", meta={"model": "tiny"})
+    return hw.explore(made, threshold=0.2).to_html(tmp_path / "heads.html")
 
 
 @pytest.mark.parametrize("without", ["nothing", "fromBase64"])
@@ -50,3 +52,18 @@ def test_a_damaged_page_says_so(context: BrowserContext, path: Path) -> None:
     page.wait_for_selector(".hw-error")
     assert page.inner_text("main").startswith("This page could not start: ")
     assert len(page.inner_text("main")) > len("This page could not start: ")
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"view": "agreement", "threshold": 0.01, "agreement": 0.5}, {"view": "categories"}], ids=["tasks", "agreement", "categories"]
+)
+def test_maps_that_come_with_the_second_frame_have_their_place_and_their_axes(show: Show, settings: dict[str, Any]) -> None:
+    view = show(scores(80, 64, tasks=8, runs=16), **settings)
+    maps = view.root.locator("figure.hw-map").evaluate_all(
+        """(all) => all.map((map) => [map.style.gridArea, ...['.hw-label-y', '.hw-label-x'].map((name) => map.querySelector(name).checkVisibility({ visibilityProperty: true }))])"""
+    )
+    places = [tuple(int(part) for part in area.split("/")) for area, *_ in maps]
+    assert len(maps) >= 8 and len(set(places)) == len(places)
+    last = {column: max(row for row, other in places if other == column) for _, column in places}
+    for (row, column), (_, down, across) in zip(places, maps):
+        assert (down, across) == (column == 1, row == last[column])
