@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from headwidget import gated, prompt
 from headwidget.engine import out_of_memory
@@ -43,7 +44,7 @@ def pieces(
         found = {**found, "text": {"prompt": read.text, "before": before, "after": after}}
         yield found
     others = [other for other in controls(scaled, model.n_heads, draws, seed) if set(other) != set(scaled)]
-    found["shared"] = len(set(others[0]) & set(scaled)) if others else 0  # the same in every draw: what a layer lacks in other heads
+    found = {**found, "shared": len(set(others[0]) & set(scaled)) if others else 0}  # the same in every draw: what a layer lacks in other heads
     settings = np.stack([on, gates, *(like(gates, scaled, other) for other in others)])  # (setting, layer, head)
     for task in tasks:
         examples, unseen = _chosen(encode(task, model), results, prompts, seed)
@@ -71,6 +72,8 @@ def _measured(model: Model, examples: Sequence[Encoded], settings: Gates) -> Ite
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error) or size == 1:
                 raise
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
         size //= 2
 
 

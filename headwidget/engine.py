@@ -315,7 +315,7 @@ class Scoring:
             known = _accuracy([task.examples[i] for i in have], self._right[task.name][:, have])
         own = dict(self.its.tasks.get(task.name, {}))
         if task.name in self.its.labels or task.name in self.its.runs:  # runs that are fits, or held-out prompts: the others were fitted on
-            own["fitted_on"] = [provenance.digest(e.label) for e in task.examples]
+            own["made_from"] = [provenance.digest(e.label) for e in task.examples]
         warnings = [own.pop("warning", None), self._at_chance(known or {})]
         return {
             "prompts": len(task.examples) if task.name in self.its.labels else len(have),

@@ -99,7 +99,7 @@ def gate(model: Model, gates: Tensor, fill: Tensor | None = None) -> Iterator[No
         if fill is not None:
             out = out + (1 - g) * fill[row].to(z.device, z.dtype)
         if (stop := _asked_to_stop()) is not None and out.requires_grad:
-            out.register_hook(lambda _: _stop_at(stop))  # on its way back, which may be in a thread of torch's own
+            out.register_hook(lambda _: _stop_at(stop))  # type: ignore[no-untyped-call]  # on its way back, which may be in a thread of torch's own
         return out.reshape(flat.shape)
 
     with _on_projections(model, hook):

@@ -22,7 +22,7 @@ from headwidget.running import PROMPTS, Running
 from headwidget.tasks import Task
 from headwidget.widget import _trait
 
-MOST_TOOK = 0.2
+MOST_TOOK = 0.1
 """Seconds that the browser is believed to have worked on one picture: what is longer was waiting."""
 WARM = 0.25
 """Seconds at a time that work ahead may take from what is asked for."""
@@ -143,7 +143,7 @@ class Lab(Running):
             self._read = read = prompt.read(self._model, text, gates)
         except Exception as error:
             self._read = None
-            self._set(_reading={"text": text, "error": ready.sentence(error)}, _maps=b"")
+            self._set(_reading={"error": ready.sentence(error)}, _maps=b"")
             return
         self._set(_reading=ready.reading(read, time.monotonic() - started), _maps=read.maps.astype("<f4").tobytes())
         self._read_head()
@@ -176,15 +176,10 @@ class Lab(Running):
 
     def _warmed(self) -> bool:
         """Do a little of that; True when nothing of it is left, or it cannot be done (whoever asks for salient tokens is told why)."""
-        stop = threading.Event()
-        timer = threading.Timer(WARM, stop.set)
-        timer.start()
         try:
-            return relations.warm(self._model, stop)
+            return relations.warm(self._model, _Slice())
         except Exception:
             return True
-        finally:
-            timer.cancel()
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -248,6 +243,17 @@ class Lab(Running):
                     self._set(_trouble=said)
                 else:
                     self._say(state="failed", message=said, kept=0)
+
+
+class _Slice(threading.Event):
+    """Is set a while after somebody first asked: however slow the machine, something is done each time."""
+
+    _began: float | None = None
+
+    def is_set(self) -> bool:
+        now = time.monotonic()
+        self._began = now if self._began is None else self._began
+        return now - self._began > WARM
 
 
 def live(

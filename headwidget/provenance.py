@@ -79,7 +79,8 @@ def known_prompts(scores: HeadScores, task: str) -> Callable[[str], bool]:
     """Whether scores of a task were made from a prompt (with its answer): it was scored, or something was fitted on it."""
     scored = set(scores.runs(task)) if task in scores.tasks else set()
     parts = [source.get("tasks", {}).get(task, {}) for source in (scores.meta, *(scores.meta.get("merged") or []))]
-    fitted = {one for part in parts if isinstance(part, Mapping) for one in part.get("fitted_on", ())}
+    lists = [part.get("made_from") for part in parts if isinstance(part, Mapping)]
+    fitted = {one for given in lists if isinstance(given, (list, tuple)) for one in given}
     return lambda prompt: prompt in scored or digest(prompt) in fitted
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PROMPTS = 20
 """Prompts of each task that a run scores at first."""
 OFTEN, SELDOM = 0.08, 0.5
-"""Seconds between two pictures of a run: at least, and at most while the browser has not said that it painted the last."""
+"""Seconds between two pictures of a run, at least: where the browser has said that it painted the last, and where it has not."""
 SHARE = 0.04
 """How much of a run's time pictures of it may take, here and in the browser, which may well run on the same cores."""
 
@@ -48,14 +48,13 @@ class Running(Explorer):
     def __init__(self, model: Model, tasks: Iterable[Task], *, method: str, prompts: int | None, seed: int = 0, **traits: Any) -> None:
         self._model, self._seed = model, seed
         self._sources = {task.name: task for task in tasks}
-        self._telling = threading.RLock()  # traits are set by the model's thread and by the front end
+        self._telling = _Telling()  # traits are set by the model's thread and by the front end
         self._job: worker.Run | None = None
         self._scoring: engine.Scoring | None = None
         self._kept: HeadScores | None = None
         self._results: dict[str, HeadScores] = {}
         self._painted, self._pictured, self._cost, self._took = True, 0.0, 0.0, 0.0
         self._closed = False
-        self._hearing: int | None = None  # the thread that is told what the front end says
         own = {"options": {}, "asked": list(self._sources)} | {name: traits.pop(name) for name in ("options", "asked") if name in traits}
         super().__init__(ready.nothing_yet(model, self._sources.values(), method), preview="png", **traits)
         with self.hold_trait_notifications():
@@ -105,7 +104,7 @@ class Running(Explorer):
         """Wait until all that was asked is done; False where that took longer than ``seconds``. Blocks the kernel: in a cell, ``await lab.done`` is better."""
         end = None if seconds is None else time.monotonic() + seconds
         while (thread := worker.of(self._model).thread) is not None:
-            if threading.current_thread() is thread or self._hearing == threading.get_ident():
+            if threading.current_thread() is thread or self._telling.mine:
                 raise RuntimeError("lab.wait() inside a handler would wait for itself; observe lab._state there, or `await lab.done` in a cell.")
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
@@ -170,14 +169,15 @@ class Running(Explorer):
     def _keep(self, prepared: engine.Scoring, job: worker.Run, *, partial: bool) -> int:
         """Keep what a run has done and show it, unless another has replaced it; how many runs of prompts that are."""
         finished = [task for task in prepared.tasks if prepared.done(task)]
-        if finished and self._job is job:
-            found = prepared.scores(partial=partial)
-            self._kept = found
-            before = self._results.get(prepared.method.name)
-            if before is None or before.partial or not found.partial:  # a run that was stopped takes nobody's place
-                self._results[prepared.method.name] = found
-            self._show(found, final=True)
-            self._has_kept()
+        found = prepared.scores(partial=partial) if finished and self._job is job else None
+        with self._telling:
+            if found is not None and self._job is job:
+                self._kept = found
+                before = self._results.get(prepared.method.name)
+                if before is None or before.partial or not found.partial:  # a run that was stopped takes nobody's place
+                    self._results[prepared.method.name] = found
+                self._show(found, final=True)
+                self._has_kept()
         return sum(len(prepared.done(task)) for task in finished)
 
     def _has_kept(self) -> None:
@@ -246,11 +246,7 @@ class Running(Explorer):
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
         with self._telling:
-            before, self._hearing = self._hearing, threading.get_ident()
-            try:
-                super().set_state(sync_data)
-            finally:
-                self._hearing = before
+            super().set_state(sync_data)
 
     def _open(self) -> None:
         if self._closed:
@@ -284,6 +280,26 @@ class Running(Explorer):
             return ready.check(self._sources, proposal["trait"].name, proposal["value"])
         except ValueError as error:
             raise TraitError(str(error)) from None
+
+
+class _Telling:
+    """A lock that a thread may take again, and that knows whether this thread has it."""
+
+    def __init__(self) -> None:
+        self._lock, self._owners = threading.RLock(), list[int]()
+
+    @property
+    def mine(self) -> bool:
+        """Has this thread taken it?"""
+        return threading.get_ident() in self._owners
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._owners.append(threading.get_ident())
+
+    def __exit__(self, *_: object) -> None:
+        self._owners.pop()
+        self._lock.release()
 
 
 class _Ended:

@@ -48,10 +48,13 @@ class Worker:
         self._idle: dict[object, Callable[[], None]] = {}  # the same, for when there is nothing else to do
         self._runs: deque[Run] = deque()  # the first is under way; all but the last were replaced, and end as soon as it is their turn
         self._thread: threading.Thread | None = None
+        self._ending = False
 
     def soon(self, what: object, job: Callable[[], None], *, idle: bool = False) -> None:
         """Do a short job next, or when ``idle``; one for the same purpose that still waits is dropped. A job says itself what goes wrong in it."""
         with self._lock:
+            if self._ending:
+                return
             jobs = self._idle if idle else self._jobs
             jobs.pop(what, None)
             jobs[what] = job
@@ -68,6 +71,7 @@ class Worker:
     def end(self) -> None:
         """Stop everything and wait for the thread: a thread that is cut off inside torch takes the process down with it."""
         with self._lock:
+            self._ending = True  # a job that asks for more is not heard
             self._jobs.clear()
             self._idle.clear()
             for run in self._runs:
@@ -112,7 +116,7 @@ class Worker:
                     job()
                 elif run is not None and not self._step(run):
                     self._over(run)
-            except Exception:  # of somebody's handler, which was called here: the next job must not wait for ever
+            except BaseException:  # of somebody's handler (sys.exit, too), which was called here: the next job must not wait for ever
                 log.exception("headwidget: the model's thread goes on after an error")
                 if job is None and run is not None:
                     self._over(run)

@@ -17,7 +17,7 @@ from tokenizers.processors import TemplateProcessing
 from traitlets import TraitError
 
 import headwidget as hw
-from headwidget import hooks, prompt, worker
+from headwidget import engine, hooks, prompt, worker
 from tests import tiny
 from tests.lab_tools import TASKS, at_each_block, fresh, hooked, threads
 
@@ -163,7 +163,7 @@ def test_waiting_in_a_handler_says_that_it_would_never_end() -> None:
         except RuntimeError as error:
             found.append(str(error))
 
-    lab.observe(wait, ["view", "_header"])
+    lab.observe(wait, ["view", "_header", "_state"])
     free = threading.Event()
     worker.of(lab._model).soon("busy", lambda: free.wait(30) and None)
     lab.set_state({"view": "agreement"})
@@ -172,6 +172,52 @@ def test_waiting_in_a_handler_says_that_it_would_never_end() -> None:
     while lab.state != "done":
         time.sleep(0.01)
     assert len(found) >= 2 and set(found) == {found[0]} and found[0].startswith("lab.wait() inside a handler would wait for itself")
+
+
+def test_a_handler_that_ends_the_thread_ends_nothing() -> None:
+    lab = hw.live(fresh(), TASKS)
+
+    def leave(change: Any) -> None:
+        raise SystemExit
+
+    lab.observe(leave, "_head")
+    logging.getLogger(worker.log.name).setLevel(logging.CRITICAL)
+    try:
+        lab.selected = [[1, 2]]
+        assert lab.wait(30)
+        lab.unobserve(leave, "_head")
+        assert lab.run().wait(60) and lab.state == "done"
+    finally:
+        logging.getLogger(worker.log.name).setLevel(logging.NOTSET)
+
+
+def test_a_run_that_was_replaced_while_it_was_kept_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = hw.live(fresh(), TASKS)
+    real = engine.Scoring.scores
+
+    def replaced(self: engine.Scoring, *, partial: bool) -> hw.HeadScores:
+        if self.method.name == "gradient":
+            lab.run(method="ablation")
+            lab.stop()
+        return real(self, partial=partial)
+
+    monkeypatch.setattr(engine.Scoring, "scores", replaced)
+    assert lab.run(method="gradient").wait(60)
+    assert lab.state == "stopped" and lab.scores is None and lab.results == {}
+
+
+def test_salient_tokens_come_however_slow_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = fresh()
+    real = type(model).fingerprint
+
+    def slow(self: hw.Model) -> str:
+        time.sleep(0.3)
+        return real(self)
+
+    monkeypatch.setattr(type(model), "fingerprint", slow)
+    lab = hw.live(model, TASKS)
+    lab.selected = [[1, 2]]
+    assert lab.wait(30) and lab._head["salient"]
 
 
 def test_stop_after_the_last_word_changes_nothing() -> None:

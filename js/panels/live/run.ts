@@ -53,7 +53,7 @@ export const run =
       const { state } = lab;
       const busy = running(state._state);
       method.select.value = state.method;
-      prompts.value = state.prompts === null ? "" : String(state.prompts);
+      if (!prompts.matches(":focus")) prompts.value = state.prompts === null ? "" : String(state.prompts);
       const offer = can.methods.find(({ name }) => name === state.method);
       method.select.title = offer?.why_not ?? "How heads are scored";
       if (asks !== state.method) {
