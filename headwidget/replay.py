@@ -51,6 +51,8 @@ class _Call:
     def again(self, block: nn.Module, hidden: Tensor, past: _Past | None) -> Tensor:
         from transformers import Cache
 
+        hooks.check_stop()
+
         def own(given: Any) -> Any:
             return past if past is not None and isinstance(given, Cache) else given
 

@@ -79,6 +79,22 @@ def test_stop_ends_a_forward_at_its_next_layer() -> None:
     assert lab.state == "stopped" and lab.scores is None and lab._state["kept"] == 0
 
 
+def test_stop_ends_an_ablation_at_its_next_block() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "ablation", prompts=None)
+    calls: list[int] = []
+
+    def seen(*_: Any) -> None:
+        calls.append(1)
+        if len(calls) == 5:  # in the middle of a layer's heads
+            lab.stop()
+
+    handle = model.blocks[-1].register_forward_pre_hook(seen)
+    lab.run().wait(60)
+    handle.remove()
+    assert lab.state == "stopped" and len(calls) == 5
+
+
 def test_a_second_run_replaces_the_first() -> None:
     model = fresh()
     lab = hw.live(model, TASKS, "ablation", prompts=None)
