@@ -8,6 +8,7 @@ MINUTES = 1500
 """Seconds that a test marked ``alone`` may take: on a busy core a notebook takes many times what it takes a user."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups: after it they would say nothing, and a file's tests would be torn apart
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     alone = [item for item in items if item.get_closest_marker("alone")]
     for item in items:
