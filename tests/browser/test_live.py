@@ -18,6 +18,9 @@ lab = hw.live(model, "math-syntax", method="ablation", prompts=1, asked=["Syntax
 board = hw.dashboard(lab)
 board
 """
+# where the model's thread is, should it not have ended
+THREADS = """[''.join(__import__('traceback').format_stack(__import__('sys')._current_frames()[t.ident])[-6:])
+for t in __import__('threading').enumerate() if t.name == 'headwidget']""".replace("\n", " ")
 HOOKS = "sum(len(m._forward_pre_hooks) + len(m._forward_hooks) for m in model.module.modules())"
 
 
@@ -172,5 +175,5 @@ def test_twenty_fast_starts_and_stops_leave_no_hook(bench: Bench) -> None:
     bench.kernel.until("lab.state", lambda state: state in ("stopped", "done", "failed"), 180)
     assert bench.kernel.value("lab.state") != "failed"
     bench.kernel.run("lab.close()")
-    bench.kernel.until("[t.name for t in __import__('threading').enumerate() if t.name == 'headwidget']", lambda names: names == [])
+    bench.kernel.until(THREADS, lambda stacks: stacks == [], 90)
     assert bench.kernel.value(HOOKS) == 0
