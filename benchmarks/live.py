@@ -45,9 +45,7 @@ def every_second(prepared, job, *, now=False):
     if len(landed) % 2:
         picture(prepared, job, now=True)
 
-lab.on_msg(heard, remove=True)
-lab._show = showing
-lab.on_msg(hearing)
+lab._show, lab._heard = showing, hearing
 
 async def run(chunks, pictures):
     sent.clear(), painted.clear(), landed.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -69,8 +70,6 @@ class Lab(Running):
         super().__init__(model, tasks, **asked)
         self.gates = np.ones(model.shape, np.float32)
         self._can = {"methods": ready.offered(model), "tasks": [[t.name, len(t), t.category] for t in self._sources.values()]}
-        self.on_msg(self._heard)
-        self.observe(self._new_selected, "selected")
         for name, value in own.items():
             setattr(self, name, value)
 
@@ -79,7 +78,7 @@ class Lab(Running):
     @traitlets.observe("prompt")
     def _new_prompt(self, change: Any) -> None:
         self.target = None
-        self._later("prompt", self._read_prompt)
+        self._later("prompt", Lab._read_prompt)
 
     @traitlets.observe("_scaled")
     def _new_scaled(self, change: Any) -> None:
@@ -100,7 +99,7 @@ class Lab(Running):
             with self._telling:
                 self._measuring = object()
                 self._set(_effect={})
-            self._later("prompt", self._read_prompt)
+            self._later("prompt", Lab._read_prompt)
 
     @traitlets.validate("_scaled")
     def _valid_scaled(self, proposal: Any) -> list[list[Any]]:
@@ -128,8 +127,10 @@ class Lab(Running):
         gates.setflags(write=False)  # changed in place, nobody would be told
         return gates
 
+    @traitlets.observe("selected")
     def _new_selected(self, change: Any) -> None:
-        self._later("head", self._read_head)
+        if self._can:  # else still starting
+            self._later("head", Lab._read_head)
 
     def _read_prompt(self) -> None:
         """One forward of the prompt; what it says goes to the front end."""
@@ -156,10 +157,10 @@ class Lab(Running):
         layer, head = self.selected[-1]
         found = ready.head(self._model, self._read, self._results, layer, head)
         self._set(_head=found)
-        self._later("salient", lambda: self._read_salient(layer, head, found))
+        self._later("salient", lambda lab: lab._read_salient(layer, head, found))
 
     def _has_kept(self) -> None:
-        self._later("head", self._read_head)
+        self._later("head", Lab._read_head)
 
     def _read_salient(self, layer: int, head: int, found: dict[str, Any]) -> None:
         if not self.selected or list(self.selected[-1]) != [layer, head]:
@@ -167,12 +168,12 @@ class Lab(Running):
         if self._warmed():
             self._set(_head={**found, **ready.salient(self._model, layer, head)})
         else:
-            self._later("salient", lambda: self._read_salient(layer, head, found))
+            self._later("salient", lambda lab: lab._read_salient(layer, head, found))
 
     def _warm(self) -> None:
         """Do ahead what a first look at a head's salient tokens needs: a click is answered within a second."""
         if not self._warmed():
-            self._later("warm", self._warm, idle=True)
+            self._later("warm", Lab._warm, idle=True)
 
     def _warmed(self) -> bool:
         """Do a little of that; True when nothing of it is left, or it cannot be done (whoever asks for salient tokens is told why)."""
@@ -197,20 +198,24 @@ class Lab(Running):
                 raise ValueError("no head is scaled: select heads and turn them off in the widget, or set lab.gates.")
             self._measuring = token = object()
             tasks = [self._sources[name] for name in self.asked]
-            results = list(self._results.values())
-            pieces = effects.pieces(self._model, tasks, self.gates, lambda: self._read, results, prompts=prompts, draws=draws, seed=self._seed)
+            results, held = list(self._results.values()), weakref.ref(self)
 
-            def piece() -> None:
-                if self._measuring is not token:
+            def reading() -> prompt.Reading | None:
+                return None if (lab := held()) is None else lab._read
+
+            pieces = effects.pieces(self._model, tasks, self.gates, reading, results, prompts=prompts, draws=draws, seed=self._seed)
+
+            def piece(lab: Lab) -> None:
+                if lab._measuring is not token:
                     return
                 try:
                     found = next(pieces, None)
                 except Exception as error:
-                    found = {**self._effect, "error": ready.sentence(error), "done": True}
-                with self._telling:  # the gates may have changed meanwhile
-                    if found is not None and self._measuring is token:
-                        self._set(_effect=found)
-                        self._later("effect", piece)
+                    found = {**lab._effect, "error": ready.sentence(error), "done": True}
+                with lab._telling:  # the gates may have changed meanwhile
+                    if found is not None and lab._measuring is token:
+                        lab._set(_effect=found)
+                        lab._later("effect", piece)
 
             self._set(_effect={"done": False, "heads": int((self.gates != 1).sum()), "tasks": []})
             self._later("effect", piece)
@@ -223,6 +228,10 @@ class Lab(Running):
 
     # ---- talking to the front end ----
 
+    def _handle_custom_msg(self, content: Any, buffers: Any) -> None:
+        self._heard(self, content, buffers)
+        super()._handle_custom_msg(content, buffers)
+
     def _heard(self, _: Any, content: Any, buffers: Any) -> None:
         """A button was pressed."""
         actions: dict[str, Callable[[], Any]] = {"run": self.run, "stop": self.stop, "measure": self.measure}
@@ -231,7 +240,7 @@ class Lab(Running):
             took = content.get("took")  # ms from its coming to its painting; content["at"] says when, by the browser's clock
             self._painted, self._took = True, min(took / 1000, MOST_TOOK) if isinstance(took, (int, float)) and took > 0 else 0.0
         elif kind == "shown":
-            self._later("warm", self._warm, idle=True)
+            self._later("warm", Lab._warm, idle=True)
         elif kind in actions:
             try:
                 actions[kind]()

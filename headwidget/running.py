@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 import traitlets
 from traitlets import TraitError
 
-from headwidget import engine, hooks, provenance, ready, settings, wire, worker
+from headwidget import engine, hooks, lifetime, provenance, ready, settings, wire, worker
 from headwidget.models import Model
 from headwidget.scores import HeadScores
 from headwidget.tasks import Task
@@ -40,6 +41,7 @@ class Running(Explorer):
     prompts = _trait(PROMPTS, "How many prompts of each task.")
     """How many prompts of each task the next run scores; None is all of them."""
 
+    _closed = True  # as it is until it is made
     _state = traitlets.Dict().tag(sync=True)
     """How far the run is."""
     _trouble = traitlets.Unicode().tag(sync=True)
@@ -60,6 +62,7 @@ class Running(Explorer):
         with self.hold_trait_notifications():
             self.method, self.prompts, self.asked, self.options = method, prompts, own["asked"], own["options"]
         self._state = {"state": "idle"}
+        lifetime.let_go(self)
 
     # ---- runs ----
 
@@ -80,7 +83,8 @@ class Running(Explorer):
         with self._telling:
             if self._job is not None:
                 self._job.stop.set()
-            self._job = worker.Run(lambda job: self._steps(prepared, job))
+            held = weakref.ref(self)  # a run does not keep its lab
+            self._job = worker.Run(lambda job: _steps(held, prepared, job))
             self._scoring, self._kept = prepared, None
             total, unit = prepared.steps()
             self._set(_trouble="")
@@ -130,42 +134,6 @@ class Running(Explorer):
         """The last scores of every method that was run, by its name."""
         return dict(self._results)
 
-    def _steps(self, prepared: engine.Scoring, job: worker.Run) -> Generator[None, None, None]:
-        """Score, on the model's thread; the generator yields where the model is free."""
-        began, done, said = time.monotonic(), 0.0, 0.0
-        total, unit = prepared.steps()
-        far: dict[str, Any] = {"total": total, "unit": unit, "method": prepared.method.name, "detail": ""}
-
-        def note(what: str, steps: float) -> None:
-            nonlocal done, said
-            done += steps
-            if (now := time.monotonic()) - said > OFTEN:
-                said = now
-                left = (now - began) * (total - done) / done if done else None
-                self._tell(job, state="stopping" if job.stop.is_set() else "running", what=what, done=done, seconds=now - began, left=left, **far)
-            hooks.check_stop()
-
-        state, message, kept = "done", None, 0
-        try:
-            hooks.check_stop()
-            self._picture(prepared, job, now=True)
-            for _, chunk in prepared.land(note):
-                far["detail"] = ", ".join(f"{name} {chunk.state[name][-1]:.3g}" for name in ("loss", "regulariser") if chunk.state.get(name))
-                self._picture(prepared, job)
-                yield
-        except KeyboardInterrupt:
-            state = "stopped"
-        except Exception as error:
-            state, message = "failed", ready.sentence(error)
-        try:
-            kept = self._keep(prepared, job, partial=state != "done")
-        except Exception as error:
-            state, message = "failed", ready.sentence(error)
-        finally:
-            halved = prepared.halved[-1] if prepared.halved else None
-            self._tell(job, state=state, what="", done=done, seconds=time.monotonic() - began, kept=kept, message=message, halved=halved, **far)
-            job.ended.set()
-
     def _keep(self, prepared: engine.Scoring, job: worker.Run, *, partial: bool) -> int:
         """Keep what a run has done and show it, unless another has replaced it; how many runs of prompts that are."""
         finished = [task for task in prepared.tasks if prepared.done(task)]
@@ -212,12 +180,13 @@ class Running(Explorer):
 
     # ---- the model's thread and the front end ----
 
-    def _later(self, what: str, job: Callable[[], None], *, idle: bool = False) -> None:
-        """Let the model's thread do a short job next, or when it has nothing else to do."""
+    def _later(self, what: str, job: Callable[[Self], None], *, idle: bool = False) -> None:
+        """Let the model's thread do a short job next, or when it has nothing else to do. Until then the job does not keep its lab."""
+        held = weakref.ref(self)
 
         def alive() -> None:
-            if not self._closed:
-                job()
+            if (lab := held()) is not None and not lab._closed:
+                job(lab)
 
         if not self._closed:
             worker.of(self._model).soon((id(self), what), alive, idle=idle)
@@ -259,6 +228,7 @@ class Running(Explorer):
             self._closed = True
             for what in ("prompt", "head", "salient", "effect", "warm"):
                 worker.of(self._model).forget((id(self), what))
+            lifetime.hidden(self)
         super().close()
 
     def _drawn(self) -> tuple[HeadScores, settings.Settings]:
@@ -271,6 +241,7 @@ class Running(Explorer):
         return scores, settings.settings(scores, **asked)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        lifetime.shown(self)
         self.preview = "png" if self.scores is not None else None
         return super()._repr_mimebundle_(**kwargs)
 
@@ -280,6 +251,51 @@ class Running(Explorer):
             return ready.check(self._sources, proposal["trait"].name, proposal["value"])
         except ValueError as error:
             raise TraitError(str(error)) from None
+
+
+def _steps(held: Callable[[], Running | None], prepared: engine.Scoring, job: worker.Run) -> Generator[None, None, None]:
+    """Score, on the model's thread; the generator yields where the model is free, and keeps its lab from ending nowhere."""
+    began, done, said = time.monotonic(), 0.0, 0.0
+    total, unit = prepared.steps()
+    far: dict[str, Any] = {"total": total, "unit": unit, "method": prepared.method.name, "detail": ""}
+
+    def lab() -> Running:
+        if (found := held()) is None:
+            raise hooks.Stopped
+        return found
+
+    def note(what: str, steps: float) -> None:
+        nonlocal done, said
+        done += steps
+        if (now := time.monotonic()) - said > OFTEN:
+            said = now
+            left = (now - began) * (total - done) / done if done else None
+            lab()._tell(job, state="stopping" if job.stop.is_set() else "running", what=what, done=done, seconds=now - began, left=left, **far)
+        hooks.check_stop()
+
+    state, message, kept = "done", None, 0
+    try:
+        hooks.check_stop()
+        lab()._picture(prepared, job, now=True)
+        for _, chunk in prepared.land(note):
+            far["detail"] = ", ".join(f"{name} {chunk.state[name][-1]:.3g}" for name in ("loss", "regulariser") if chunk.state.get(name))
+            lab()._picture(prepared, job)
+            yield
+    except KeyboardInterrupt:
+        state = "stopped"
+    except Exception as error:
+        state, message = "failed", ready.sentence(error)
+    try:
+        kept = lab()._keep(prepared, job, partial=state != "done")
+    except KeyboardInterrupt:
+        pass  # nobody is left to keep it for
+    except Exception as error:
+        state, message = "failed", ready.sentence(error)
+    finally:
+        halved = prepared.halved[-1] if prepared.halved else None
+        if (found := held()) is not None:
+            found._tell(job, state=state, what="", done=done, seconds=time.monotonic() - began, kept=kept, message=message, halved=halved, **far)
+        job.ended.set()
 
 
 class _Telling:

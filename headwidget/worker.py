@@ -43,7 +43,7 @@ class Worker:
     """The thread of one model."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a job that is dropped may be the last to hold its lab, whose end asks for the lock again
         self._jobs: dict[object, Callable[[], None]] = {}  # by what they are for: a newer one replaces one that waits
         self._idle: dict[object, Callable[[], None]] = {}  # the same, for when there is nothing else to do
         self._runs: deque[Run] = deque()  # the first is under way; all but the last were replaced, and end as soon as it is their turn

@@ -1,0 +1,57 @@
+"""A widget that ends with the last reference to it, as any other object does, so that what runs for it ends, too.
+
+ipywidgets keeps every widget until it is closed. One that was let go is kept only by those who use it: a variable, a notebook's ``Out``, another widget,
+or a page that shows it. When the last of them is gone, ipywidgets' own ``__del__`` closes it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from typing import Any
+
+import ipywidgets  # type: ignore[import-untyped]
+import traitlets
+
+_on_pages: set[Any] = set()
+_let_go: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def let_go(widget: Any) -> None:
+    """Let ipywidgets forget a widget that nobody else knows."""
+    instances: Any = getattr(ipywidgets.widgets.widget, "_instances", {})
+    if widget.comm is None or instances.get(widget.model_id) is not widget:
+        return  # a host or a version that does this otherwise: there it stays until it is closed
+    _let_go.add(widget)
+    instances[widget.model_id] = weakref.proxy(widget)
+    handle = weakref.WeakMethod(widget._handle_msg)
+
+    def heard(message: Any) -> None:
+        if (found := handle()) is not None:
+            found(message)
+
+    widget.comm.on_msg(heard)
+    widget._view_count = 0  # from now on the front end counts the views
+    widget.observe(_fewer_views, "_view_count")
+
+
+def shown(widget: Any) -> None:
+    """A page is about to show it, which needs no variable: keep it until its last view is gone."""
+    _on_pages.add(widget)
+
+
+def hidden(widget: Any) -> None:
+    """No page shows it any more."""
+    _on_pages.discard(widget)
+
+
+def _fewer_views(change: Any) -> None:
+    if change["old"] is not traitlets.Undefined and change["old"] and not change["new"]:
+        hidden(change["owner"])
+
+
+@atexit.register
+def _close_all() -> None:
+    """A widget that is closed later would find the modules that it needs gone."""
+    for one in list(_let_go):
+        one.close()

@@ -1,0 +1,107 @@
+"""A lab ends with the last reference to it, and its run with it; one that is shown, or held by another widget, needs no variable."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+
+import ipywidgets
+import pytest
+
+import headwidget as hw
+from tests.browser.hosts import wait_until
+from tests.lab_tools import TASKS, at_each_block, fresh, hooked, threads
+
+
+@pytest.fixture(autouse=True)
+def _counted() -> Iterator[None]:
+    """References are counted: nothing here may wait for the garbage collector."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def slow(model: hw.Model) -> hw.Lab:
+    """A lab in the middle of a run that takes long."""
+    lab = hw.live(model, TASKS, "ablation", prompts=None)
+    lab.prompt, lab.selected = "a b c", [[1, 1]]
+    lab.wait(30)
+    lab.run()
+    lab._later("warm", hw.Lab._warm, idle=True)  # waits for the run's end
+    lab.gates = lab.gates * 0.5
+    return lab.measure()
+
+
+def test_a_run_ends_with_the_last_reference_to_its_lab() -> None:
+    model = fresh()
+    with at_each_block(model, lambda _: time.sleep(0.05)):
+        lab = slow(model)
+        wait_until(lambda: hooked(model) > 1, "the run")
+        gone = weakref.ref(lab)
+        del lab
+        assert gone() is None
+        wait_until(lambda: not threads(), "the thread's end", 5)
+    assert not hooked(model)
+
+
+def test_a_lab_that_is_shown_needs_no_variable_until_its_last_view_is_gone() -> None:
+    model = fresh()
+    with at_each_block(model, lambda _: time.sleep(0.05)):
+        lab = slow(model)
+        held = weakref.ref(lab)
+        lab._repr_mimebundle_()
+        del lab
+
+        def views(count: int) -> None:
+            held()._handle_msg({"content": {"data": {"method": "update", "state": {"_view_count": count}}}, "buffers": []})  # type: ignore[union-attr]
+
+        for count in (1, 2, 1):
+            views(count)
+            assert held().state == "running", "shown"  # type: ignore[union-attr]
+        views(0)
+        assert held() is None
+        wait_until(lambda: not threads(), "the thread's end", 5)
+    assert not hooked(model)
+
+
+def test_a_lab_in_a_box_or_in_a_job_is_held_by_it() -> None:
+    lab = hw.live(fresh(), TASKS)
+    held, box = weakref.ref(lab), ipywidgets.VBox([lab])
+    assert ipywidgets.Widget.get_manager_state()["state"][lab.model_id]["state"]["method"] == "gradient"
+    del lab
+    assert held() is not None
+    box.close()
+    del box
+    gc.collect()  # ipywidgets' own cycles
+    assert held() is None
+
+
+def test_a_lab_that_ends_on_the_models_thread_ends_as_any_other() -> None:
+    model, inside, go = fresh(), threading.Event(), threading.Event()
+
+    def wait(_: int) -> None:
+        inside.set()
+        go.wait(20)
+
+    with at_each_block(model, wait):
+        lab = hw.live(model, TASKS)
+        lab.prompt = "a b c"
+        assert inside.wait(20)
+        held = weakref.ref(lab)
+        del lab
+        assert held() is not None, "its prompt is being read"
+        go.set()
+        wait_until(lambda: held() is None and not threads(), "its end")
+    other = hw.live(model, TASKS)
+    assert other.run().wait(30) and other.state == "done", "the thread's locks are free"
+
+
+def test_close_all_closes_labs_too() -> None:
+    lab = hw.live(fresh(), TASKS)
+    ipywidgets.Widget.close_all()
+    with pytest.raises(RuntimeError, match="closed"):
+        lab.run()
