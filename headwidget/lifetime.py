@@ -6,13 +6,15 @@ or a page that shows it. When the last of them is gone, ipywidgets' own ``__del_
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import weakref
 from typing import Any
 
 import ipywidgets  # type: ignore[import-untyped]
-import traitlets
 
+MOVING = 5.0
+"""Seconds that a widget may be without a view before it counts as shown no more."""
 _on_pages: set[Any] = set()
 _let_go: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -46,8 +48,18 @@ def hidden(widget: Any) -> None:
 
 
 def _fewer_views(change: Any) -> None:
-    if change["old"] is not traitlets.Undefined and change["old"] and not change["new"]:
-        hidden(change["owner"])
+    """A page that moves a cell closes its view and opens another: give it time."""
+    widget = change["owner"]
+    if not change["new"]:
+        try:
+            asyncio.get_running_loop().call_later(MOVING, _check, widget)
+        except RuntimeError:  # no kernel's loop
+            _check(widget)
+
+
+def _check(widget: Any) -> None:
+    if not widget._view_count:
+        hidden(widget)
 
 
 @atexit.register

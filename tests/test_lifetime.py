@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import time
@@ -12,6 +13,7 @@ import ipywidgets
 import pytest
 
 import headwidget as hw
+from headwidget import lifetime
 from tests.browser.hosts import wait_until
 from tests.lab_tools import TASKS, at_each_block, fresh, hooked, threads
 
@@ -43,8 +45,7 @@ def test_a_run_ends_with_the_last_reference_to_its_lab() -> None:
         wait_until(lambda: hooked(model) > 1, "the run")
         gone = weakref.ref(lab)
         del lab
-        assert gone() is None
-        wait_until(lambda: not threads(), "the thread's end", 5)
+        wait_until(lambda: gone() is None and not threads(), "its end and the thread's", 5)
     assert not hooked(model)
 
 
@@ -63,9 +64,26 @@ def test_a_lab_that_is_shown_needs_no_variable_until_its_last_view_is_gone() -> 
             views(count)
             assert held().state == "running", "shown"  # type: ignore[union-attr]
         views(0)
-        assert held() is None
-        wait_until(lambda: not threads(), "the thread's end", 5)
+        wait_until(lambda: held() is None and not threads(), "its end and the thread's", 5)
     assert not hooked(model)
+
+
+def test_a_cell_that_is_moved_keeps_its_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifetime, "MOVING", 0.2)
+    lab = hw.live(fresh(), TASKS)
+    lab._repr_mimebundle_()
+    held = weakref.ref(lab)
+    del lab
+
+    async def views(*counts: int) -> None:
+        for count in counts:
+            held()._view_count = count  # type: ignore[union-attr]
+        await asyncio.sleep(0.4)
+
+    asyncio.run(views(1, 0, 1))
+    assert held() is not None
+    asyncio.run(views(0))
+    assert held() is None
 
 
 def test_a_lab_in_a_box_or_in_a_job_is_held_by_it() -> None:
