@@ -222,7 +222,7 @@ class _Measured:
 
 def _measured(task: Task, named: Mapping[str, HeadScores], count: int, seed: int, model: Model) -> _Measured:
     """Some of a task's prompts: what no scores were made from comes first, and what is held out before what is not."""
-    known = [known_prompts(scores, task.name) for scores in named.values() if task.name in scores.tasks]
+    known = [known_prompts(scores, task.name) for scores in named.values()]
     held_out = set(getattr(task, "held_out", ()))
     labels = [example.prompt + example.answer for example in task.examples]
     seen = [any(has(label) for has in known) for label in labels]

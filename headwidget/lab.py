@@ -48,7 +48,7 @@ class Lab(Running):
     prompt = traitlets.Unicode("", help="A prompt that the model reads.").tag(sync=True)
     """A prompt that the model reads as it is typed."""
     target = traitlets.Int(None, allow_none=True, help="The token whose map is shown.").tag(sync=True)
-    """The id of the token whose map is shown beside the prompt; None is the likeliest."""
+    """The id of the token whose map is shown beside the prompt, any that the model knows; None is the likeliest."""
     gates: Any = _trait(None, "What each head's output is multiplied by.").tag(sync=False)
     """What each head's output is multiplied by, a (layer, head) array of ones where nothing is changed; set it whole, the widget follows."""
 
@@ -79,6 +79,18 @@ class Lab(Running):
     def _new_prompt(self, change: Any) -> None:
         self.target = None
         self._later("prompt", Lab._read_prompt)
+
+    @traitlets.validate("target")
+    def _valid_target(self, proposal: Any) -> int | None:
+        target: int | None = proposal["value"]
+        if target is not None and not 0 <= target < self._model.vocabulary:
+            raise TraitError(f"target is the id of a token, 0 to {self._model.vocabulary - 1}, or None for the likeliest; got {target}.")
+        return target
+
+    @traitlets.observe("target")
+    def _new_target(self, change: Any) -> None:
+        if change["new"] not in (None, *(one[0] for one in self._reading.get("predictions", []))):
+            self._later("prompt", Lab._read_prompt)
 
     @traitlets.observe("_scaled")
     def _new_scaled(self, change: Any) -> None:
@@ -141,7 +153,7 @@ class Lab(Running):
             return
         started = time.monotonic()
         try:
-            self._read = read = prompt.read(self._model, text, gates)
+            self._read = read = prompt.read(self._model, text, gates, self.target)
         except Exception as error:
             self._read = None
             self._set(_reading={"error": ready.sentence(error)}, _maps=b"")

@@ -56,7 +56,7 @@ class Reading:
     ids: tuple[int, ...]
     tokens: tuple[str, ...]
     predictions: tuple[Prediction, ...]
-    """The likeliest next tokens, heads as they are."""
+    """The likeliest next tokens, heads as they are; then one that was asked for."""
     risen: tuple[Prediction, ...]
     """Tokens that are among the likeliest only with heads scaled."""
     maps: npt.NDArray[np.float32]
@@ -85,8 +85,9 @@ def encode(model: Model, text: str) -> tuple[int, ...]:
     return ids
 
 
-def read(model: Model, text: str, gates: Gates | None = None) -> Reading:
-    """One forward: predictions, and the attribution of every head to each of the likeliest tokens. With ``gates`` a second row runs beside it."""
+def read(model: Model, text: str, gates: Gates | None = None, also: int | None = None) -> Reading:
+    """One forward: predictions, and the attribution of every head to each of the likeliest tokens, and to the token ``also``, however unlikely. With
+    ``gates`` a second row runs beside it."""
     ids = encode(model, text)
     at = (len(ids) - 1,)
     batch = collate([0], [Encoded("", ids, at, (ids[-1],))], model)
@@ -103,6 +104,7 @@ def read(model: Model, text: str, gates: Gates | None = None) -> Reading:
             if not after.isfinite().all():
                 raise FloatingPointError("with these gates the next token's probabilities are not numbers; scale heads by less.")
         likely = before.topk(min(TARGETS, len(before))).indices.tolist()
+        likely += [] if also is None or also in likely else [also]
         top = _listed(model, likely, before, after)
         risen = [] if after is None else [i for i in after.topk(min(TARGETS, len(after))).indices.tolist() if i not in likely]
         maps = np.zeros((0, *model.shape), np.float32)

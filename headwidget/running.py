@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 import traitlets
@@ -318,16 +318,33 @@ class _Telling:
         self._lock.release()
 
 
-class _Ended:
-    """Awaits the end of a lab's run."""
+class _Ended(Coroutine[Any, Any, "HeadScores | None"]):
+    """Awaits the end of a lab's run: ``await``, ``asyncio.gather`` and ``asyncio.create_task`` take it, and nobody minds if it is not awaited."""
 
     def __init__(self, lab: Running) -> None:
-        self.lab = lab
+        self._lab = lab
+        self._waiting: Coroutine[Any, Any, HeadScores | None] | None = None
+
+    def _begun(self) -> Coroutine[Any, Any, HeadScores | None]:
+        if self._waiting is None:
+            self._waiting = _until_ended(self._lab)
+        return self._waiting
 
     def __await__(self) -> Generator[Any, None, HeadScores | None]:
-        async def wait() -> HeadScores | None:
-            while self.lab._job is not None and not self.lab._job.ended.is_set():
-                await asyncio.sleep(0.05)
-            return self.lab.scores
+        return self._begun().__await__()
 
-        return wait().__await__()
+    def send(self, value: Any) -> Any:
+        return self._begun().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._begun().throw(*error)
+
+    def close(self) -> None:
+        if self._waiting is not None:
+            self._waiting.close()
+
+
+async def _until_ended(lab: Running) -> HeadScores | None:
+    while lab._job is not None and not lab._job.ended.is_set():
+        await asyncio.sleep(0.05)
+    return lab.scores

@@ -15,6 +15,7 @@ from headwidget.batch import collate, forward, log_probability
 from headwidget.methods import Chunk, Together, gating
 from headwidget.methods.fitting import Fits, Prompts
 from headwidget.methods.gating import Gating, fit
+from headwidget.provenance import known_prompts
 from headwidget.tasks.encode import encode
 from tests import tiny
 from tests.planted import HARMS, HELPS, helped_and_harmed
@@ -71,6 +72,9 @@ def test_contrast_leaves_out_what_both_tasks_need() -> None:
     assert alone.values(task.name)[(slice(None), *HELPS)].min() > 0.5
     assert against.values(task.name)[(slice(None), *HELPS)].max() < 0.1  # no loss is left to keep it on
     assert against.meta["options"]["contrast"] == "the same"
+    known = known_prompts(against, "the same")
+    assert all(known(e.prompt + e.answer) for e in alike.examples), "fitted against, so no fresh prompts"
+    assert not known("something else")
 
 
 # ---- the arithmetic ----

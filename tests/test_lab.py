@@ -192,6 +192,7 @@ def test_awaiting_a_run_leaves_the_loop_free() -> None:
 
         other = asyncio.create_task(tick())
         found = await lab.run().done
+        assert await asyncio.create_task(lab.done) is found
         other.cancel()
         return found, ticks
 

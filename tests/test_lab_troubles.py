@@ -448,6 +448,22 @@ def test_gates_and_target_can_be_given_at_once() -> None:
     assert lab._scaled == [[1, 1, 0.0]] and lab.wait(60) and "error" not in lab.reading
 
 
+def test_any_token_can_be_the_target_also_one_that_is_not_likely() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, prompt="abc")
+    assert lab.wait(60)
+    listed = [one[0] for one in lab.reading["predictions"]]
+    other = next(i for i in range(model.vocabulary) if i not in listed)
+    lab.target = other
+    assert lab.wait(60) and [one[0] for one in lab.reading["predictions"]] == [*listed, other]
+    whole = prompt.towards(model, prompt.read(model, "abc").found, range(model.vocabulary))  # type: ignore[arg-type]
+    np.testing.assert_allclose(np.frombuffer(lab._maps, "<f4").reshape(-1, 3, 4)[-1], whole[other], rtol=1e-5, atol=1e-7)
+    with pytest.raises(TraitError, match=f"0 to {model.vocabulary - 1}"):
+        lab.target = model.vocabulary
+    lab.prompt = "abcd"
+    assert lab.wait(60) and lab.target is None and len(lab.reading["predictions"]) == len(listed)
+
+
 def test_a_prompt_with_half_a_letter_is_a_sentence() -> None:
     with pytest.raises(ValueError, match="half a letter"):
         prompt.encode(fresh(), "\ud83d")

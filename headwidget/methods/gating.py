@@ -19,6 +19,7 @@ from headwidget import gated
 from headwidget.methods import Chunk, Method, Together, alone, at_least, between
 from headwidget.methods.fitting import Fits, Prompts
 from headwidget.models import Model
+from headwidget.provenance import digest
 from headwidget.tasks import Task
 from headwidget.tasks.encode import EncodedTask, encode
 
@@ -113,7 +114,7 @@ def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None,
     for task in tasks:
         its.labels[task.name] = tuple(f"fit {i}" for i in range(options.fits))
         its.right[task.name] = answered(model, task, batch_size)
-        its.tasks[task.name] = {"gating": {}, **_doubt(task, its.right[task.name])}
+        its.tasks[task.name] = {"gating": {}, **_contrast(options.contrast), **_doubt(task, its.right[task.name])}
         for chunk in fit(model, task, batch_size or options.batch, options, its):
             yield task, chunk
 
@@ -174,6 +175,11 @@ def answered(model: Model, task: EncodedTask, batch_size: int | None) -> npt.NDA
     for landed in gated.run(model, task.examples, np.ones((1, *model.shape), np.float32), batch_size):
         right[:, list(landed.runs)] = landed.values[0, :, 1:].T > 0.5
     return right
+
+
+def _contrast(task: Task | None) -> dict[str, Any]:
+    """Which prompts of another task the gates were fitted against: those are no fresh ones either."""
+    return {} if task is None else {"contrast": {"task": task.name, "made_from": [digest(e.prompt + e.answer) for e in task.examples]}}
 
 
 def _doubt(task: EncodedTask, right: npt.NDArray[np.bool_]) -> dict[str, str]:

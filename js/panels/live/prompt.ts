@@ -59,7 +59,7 @@ export const prompt =
       const scaled = list.some(([, , , after]) => after !== null);
       const chosen = list.some(([id]) => id === target) ? target : list[0]?.[0];
       const rows = list.map((one) => line(one, one[0] === chosen, lab));
-      const others = (read.risen ?? []).slice(0, 3).map((one) => line(one, false, null));
+      const others = (read.risen ?? []).slice(0, 3).map((one) => line(one, false, lab));
       refill(next, [...rows, ...others]);
       setText(
         note,
@@ -85,13 +85,10 @@ const SEEN: Readonly<Record<string, string>> = { " ": "␣", "\n": "⏎", "\t": 
 export const shown = (token: string): string =>
   token.replace(/[\s\p{C}\p{Z}]/gu, (one) => SEEN[one] ?? `\\u{${one.codePointAt(0)!.toString(16)}}`) || "∅";
 
-function line([id, text, p, after]: Prediction, chosen: boolean, lab: Lab | null): HTMLElement {
+function line([id, text, p, after]: Prediction, chosen: boolean, lab: Lab): HTMLElement {
   const percent = (number: number): string => `${(100 * number).toFixed(1)}%`;
   const said = after === null ? percent(p) : `${percent(p)} → ${percent(after)}`;
-  const row = button("prediction", "", lab ? "Show what each head adds to this token" : "", () =>
-    lab?.set({ target: id }),
-  );
-  row.disabled = !lab;
+  const row = button("prediction", "", "Show what each head adds to this token", () => lab.set({ target: id }));
   const strip = make("span", "prediction-bar");
   strip.style.setProperty("--hw-before", String(p));
   strip.style.setProperty("--hw-after", String(after ?? p));
