@@ -16,7 +16,7 @@ from playwright.sync_api import Page
 from benchmarks.browser import both, chromium, kept, load
 from tests.browser.conftest import Kernel, jupyter, run_notebook, wait_until
 
-PROMPTS, BATCH, CHUNKS = 120, 4, 16
+PROMPTS, BATCH, CHUNKS, ROUNDS, REPEATS = 120, 4, 16, 8, 3
 MOST_SLOWER, MOST_TYPED, PAUSE = 0.05, 300, 180
 WORDS = (
     "The capital of France is Paris and the capital of Italy is Rome and the capital of Spain is Madrid and the capital of Germany is Berlin and of Japan it"
@@ -44,6 +44,9 @@ def every_second(prepared, job, *, now=False):
     landed.append(time.perf_counter())
     if len(landed) % 2:
         picture(prepared, job, now=True)
+
+def never(prepared, job, *, now=False):
+    pass
 
 lab._show, lab._heard = showing, hearing
 
@@ -81,6 +84,9 @@ def show() -> None:
         apart, delays = landing(kernel)
         line("pictures apart in a run, ms", apart, "", None)
         line("so pictures slow a run by this share", [statistics.median(extra) / statistics.median(apart)], " ", MOST_SLOWER, digits=3)
+        shares = slowdown(kernel)
+        each = ", ".join(f"{one:.3f}" for one in shares)
+        line(f"whole runs of {CHUNKS} chunks, with pictures over without, less 1", shares, each, MOST_SLOWER, digits=3)
         line("chunk landed to painted, ms", delays, "", None)
         typed, read = typing(page, kernel)
         line(f"prompt typed to painted, ms, without the {PAUSE} ms of waiting for the next key", typed, "", None)
@@ -92,10 +98,25 @@ def show() -> None:
 
 def costs(kernel: Kernel) -> list[float]:
     """ms that a chunk takes longer when a picture is sent as it begins than the chunks before and after it: the machine's own speed moves more than that."""
-    ask(kernel, f"run({PROMPTS // BATCH}, every_second)")
-    times = kernel.value("landed")
-    taken = [1000 * (after - before) for before, after in itertools.pairwise(times)]  # a picture goes with the first, the third, …
-    return [taken[i] - (taken[i - 1] + taken[i + 1]) / 2 for i in range(2, len(taken) - 1, 2)]
+    found = []
+    for _ in range(REPEATS):
+        ask(kernel, f"run({PROMPTS // BATCH}, every_second)")
+        times = kernel.value("landed")
+        taken = [1000 * (after - before) for before, after in itertools.pairwise(times)]  # a picture goes with the first, the third, …
+        found += [taken[i] - (taken[i - 1] + taken[i + 1]) / 2 for i in range(2, len(taken) - 1, 2)]
+    return found
+
+
+def slowdown(kernel: Kernel) -> list[float]:
+    """How much longer a whole run takes with pictures than without, pair by pair, each first in every second pair."""
+    found = []
+    for round_ in range(ROUNDS):
+        took = {}
+        for pictures in ("picture", "never") if round_ % 2 else ("never", "picture"):
+            ask(kernel, f"run({CHUNKS}, {pictures})")
+            took[pictures] = kernel.value("lab._state['seconds']")
+        found.append(took["picture"] / took["never"] - 1)
+    return found
 
 
 def landing(kernel: Kernel) -> tuple[list[float], list[float]]:

@@ -95,7 +95,9 @@ def open(path: str | Path) -> HeadScores:  # noqa: A001  (hw.open is the public 
         )
     except RecursionError as error:
         raise ValueError(f"{str(target)!r} cannot be read as head scores: its header is nested too deeply.") from error
-    except (ValueError, SafetensorError, OverflowError) as error:
+    except SafetensorError as error:
+        raise ValueError(f"{str(target)!r} cannot be read as head scores: it is not a file that scores.save wrote, or not a whole one ({error}).") from error
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"{str(target)!r} cannot be read as head scores: {str(error).rstrip('.')}.") from error
 
 

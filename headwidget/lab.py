@@ -52,6 +52,7 @@ class Lab(Running):
     gates: Any = _trait(None, "What each head's output is multiplied by.").tag(sync=False)
     """What each head's output is multiplied by, a (layer, head) array of ones where nothing is changed; set it whole, the widget follows."""
 
+    _kind = "a lab"
     _live = traitlets.Bool(True).tag(sync=True)
     _can = traitlets.Dict().tag(sync=True)
     """Methods with their options, and tasks, for the front end to offer."""
@@ -72,6 +73,9 @@ class Lab(Running):
         self._can = {"methods": ready.offered(model), "tasks": [[t.name, len(t), t.category] for t in self._sources.values()]}
         for name, value in own.items():
             setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Lab({self._model.name}, {self.method}, {', '.join(self.asked)}: {self.state})"
 
     # ---- prompts, heads, gates ----
 
@@ -133,9 +137,9 @@ class Lab(Running):
         except (TypeError, ValueError):
             gates = np.empty(0, np.float32)
         if gates.shape != self._model.shape or not np.isfinite(gates).all():
-            raise TraitError(
-                f"gates is a (layer, head) array of {self._model.shape[0]} x {self._model.shape[1]} finite numbers; got {proposal['value']!r:.60}."
-            )
+            layers, heads = self._model.shape
+            got = f"{proposal['value']!r:.60}" if gates.ndim != 2 else f"{gates.shape[0]} x {gates.shape[1]}, {np.isfinite(gates).sum()} of them finite"
+            raise TraitError(f"gates is a (layer, head) array of {layers} x {heads} finite numbers; got {got}.")
         gates.setflags(write=False)  # changed in place, nobody would be told
         return gates
 
@@ -232,6 +236,9 @@ class Lab(Running):
             self._set(_effect={"done": False, "heads": int((self.gates != 1).sum()), "tasks": []})
             self._later("effect", piece)
         return self
+
+    def _busy(self) -> bool:
+        return super()._busy() or (not self._closed and self._effect.get("done") is False)
 
     @property
     def effect(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import threading
 import time
 import weakref
@@ -75,6 +76,8 @@ class Running(Explorer):
         own = {name: asked.pop(name) for name in ("method", "asked", "prompts") if name in asked}
         for name, value in own.items():
             setattr(self, name, value)
+        if odd := [name for name in asked if difflib.get_close_matches(name, ("method", "tasks", "asked", "prompts"), 1)]:
+            raise TypeError(f"lab.run has no {odd[0]!r}; it takes method, tasks, prompts, and the options of the method.")
         if asked or "method" in own:
             self.options = asked
         tasks = [self._sources[name] for name in self.asked]
@@ -101,8 +104,11 @@ class Running(Explorer):
 
     @property
     def done(self) -> Any:
-        """``await lab.done`` until the run has ended; the kernel serves other work meanwhile."""
+        """``await lab.done`` until the run, or the measurement, has ended; the kernel serves other work meanwhile."""
         return _Ended(self)
+
+    def _busy(self) -> bool:
+        return self._job is not None and not self._job.ended.is_set()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until all that was asked is done; False where that took longer than ``seconds``. Blocks the kernel: in a cell, ``await lab.done`` is better."""
@@ -345,6 +351,6 @@ class _Ended(Coroutine[Any, Any, "HeadScores | None"]):
 
 
 async def _until_ended(lab: Running) -> HeadScores | None:
-    while lab._job is not None and not lab._job.ended.is_set():
+    while lab._busy():
         await asyncio.sleep(0.05)
     return lab.scores

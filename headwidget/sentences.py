@@ -34,7 +34,7 @@ class _Finding:
         way = (" (it hurts)" if self.value < 0 else " (it helps)") if signed else ""
         near = f"95% interval {self.interval[0]:.2g} to {self.interval[1]:.2g}" if self.interval else "one run, so no interval"
         doubts = "".join(f"; {doubt}" for doubt in self.doubts)
-        return f"{_ordinal(self.place)} for {self.task}{way} with {self.value:.2g} ({near}{doubts})"
+        return f"{_ordinal(self.place)}{' by size' * signed} for {self.task}{way} with {self.value:.2g} ({near}{doubts})"
 
 
 def describe(scores: HeadScores | Iterable[HeadScores] | Mapping[str, HeadScores], layer: int, head: int) -> str:
@@ -47,7 +47,7 @@ def describe(scores: HeadScores | Iterable[HeadScores] | Mapping[str, HeadScores
     >>> import headwidget as hw, numpy as np
     >>> runs = np.random.default_rng(0).normal(0, 0.01, (20, 4, 4)) + 0.9 * (np.arange(16).reshape(4, 4) == 9)
     >>> describe(hw.HeadScores.from_arrays({"copy": runs}, method="mine"), 2, 1)
-    'Head 2.1, of 16: mine: 1st for copy (it helps) with 0.9 (95% interval 0.9 to 0.91).'
+    'Head 2.1, of 16: mine: 1st by size for copy (it helps) with 0.9 (95% interval 0.9 to 0.91).'
     >>> describe(hw.HeadScores.from_arrays({"copy": runs}, method="mine"), 0, 3)
     'Head 0.3, of 16: mine: nothing stands out (at best 13th, for copy; its interval holds zero).'
     """

@@ -110,6 +110,7 @@ class Explorer(anywidget.AnyWidget):
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
 
+    _kind = "an explorer"
     preview: str | None
     """The picture that stands in for the widget where none can run (GitHub, nbviewer): ``"png"``, ``"svg"``, or None for none."""
 
@@ -251,13 +252,16 @@ class Explorer(anywidget.AnyWidget):
         except ValueError as error:
             raise TraitError(str(error).replace("selected is a list of [layer, head]", "hover is [layer, head] or None")) from None
 
+    def __repr__(self) -> str:
+        return f"Explorer({self._shown!r})"
+
     def __setattr__(self, name: str, value: Any) -> None:
         """A misspelt trait is an error, not a new attribute; and what was sent to the browser cannot be exchanged here alone."""
         if name == "scores":
             raise AttributeError("an explorer keeps its scores; make another with hw.explore(scores).")
         if not name.startswith("_") and not hasattr(type(self), name) and name != "preview":
             near = difflib.get_close_matches(name, [own for own in self.trait_names() if not own.startswith("_")], 1)
-            raise AttributeError(f"an explorer has no {name!r}{f'; did you mean {near[0]!r}?' if near else '.'}")
+            raise AttributeError(f"{self._kind} has no {name!r}{f'; did you mean {near[0]!r}?' if near else '.'}")
         super().__setattr__(name, value)
 
 

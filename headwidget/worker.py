@@ -47,6 +47,7 @@ class Worker:
         self._jobs: dict[object, Callable[[], None]] = {}  # by what they are for: a newer one replaces one that waits
         self._idle: dict[object, Callable[[], None]] = {}  # the same, for when there is nothing else to do
         self._runs: deque[Run] = deque()  # the first is under way; all but the last were replaced, and end as soon as it is their turn
+        self._doing: tuple[object, threading.Event] | None = None  # the job under way, and how it is stopped
         self._thread: threading.Thread | None = None
         self._ending = False
 
@@ -74,6 +75,8 @@ class Worker:
             self._ending = True  # a job that asks for more is not heard
             self._jobs.clear()
             self._idle.clear()
+            if self._doing is not None:
+                self._doing[1].set()
             for run in self._runs:
                 run.stop.set()
             thread = self._thread
@@ -81,10 +84,12 @@ class Worker:
             thread.join(30)
 
     def forget(self, what: object) -> None:
-        """Drop a job that waits."""
+        """Drop a job that waits; one under way ends at the next layer of a forward."""
         with self._lock:
             self._jobs.pop(what, None)
             self._idle.pop(what, None)
+            if self._doing is not None and self._doing[0] == what:
+                self._doing[1].set()
 
     @property
     def thread(self) -> threading.Thread | None:
@@ -106,20 +111,31 @@ class Worker:
                 if run is not None and (not wanted or not stepped or run.stop.is_set()):
                     job = None
                 elif wanted:
-                    job = wanted.pop(next(iter(wanted)))
+                    what = next(iter(wanted))
+                    job, self._doing = wanted.pop(what), (what, threading.Event())
                 else:
                     self._thread = None
                     return
             stepped = job is None
             try:
                 if job is not None:
-                    job()
+                    self._do(job)
                 elif run is not None and not self._step(run):
                     self._over(run)
             except BaseException:  # of somebody's handler (sys.exit, too), which was called here: the next job must not wait for ever
                 log.exception("headwidget: the model's thread goes on after an error")
                 if job is None and run is not None:
                     self._over(run)
+
+    def _do(self, job: Callable[[], None]) -> None:
+        assert self._doing is not None
+        try:
+            with hooks.stoppable(self._doing[1]):
+                job()
+        except hooks.Stopped:
+            pass  # nobody waits for it any more
+        finally:
+            self._doing = None
 
     def _over(self, run: Run) -> None:
         with self._lock:

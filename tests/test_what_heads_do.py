@@ -123,7 +123,7 @@ def scores(value: float, *, method: str = "mine", signed: bool = False, **more: 
 
 def test_a_head_that_stands_out_is_said_to() -> None:
     assert hw.describe(scores(0.5), 4, 7) == "Head 4.7, of 120: mine: 1st for copy with 0.5 (95% interval 0.49 to 0.51)."
-    assert hw.describe(scores(-0.5, signed=True), 4, 7) == "Head 4.7, of 120: mine: 1st for copy (it hurts) with -0.5 (95% interval -0.51 to -0.49)."
+    assert hw.describe(scores(-0.5, signed=True), 4, 7) == "Head 4.7, of 120: mine: 1st by size for copy (it hurts) with -0.5 (95% interval -0.51 to -0.49)."
 
 
 def test_a_head_that_does_not_is_said_not_to() -> None:
