@@ -38,8 +38,8 @@ def rows() -> list[Row]:
         ratios, apart = against_peer(model, work)
         found.append(Row(f"nam-causal-head-gating's time / ours, {PROMPTS} prompts x {FITS} fits, {what}", ratios, at_least=least))
         found.append(Row(f"our loss apart from the peer's, at the gates of its {ROUNDS * UPDATES} updates, at most", [apart], at_most=1e-3))
-        what = f"both left to run for {FREE} updates at a learning rate of {SMALL_LR}"
-        found.append(Row(f"our loss apart from the peer's, {what}, at most", [left_to_run(model, work)], at_most=1e-3))
+        how = f"both left to run for {FREE} updates at a learning rate of {SMALL_LR}"
+        found.append(Row(f"our loss apart from the peer's, {how}, at most", [left_to_run(model, work)], at_most=1e-3))
     ours, theirs = (measured(call) for call in ("gating", "gating peer"))
     found.append(Row(f"gating: its peak memory above the loaded model ({ours:.0f} MB) / the peer's ({theirs:.0f} MB)", [ours / theirs]))
     return found
