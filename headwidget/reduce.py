@@ -18,6 +18,8 @@ Array = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 How = Literal["mean", "median", "always", "any"] | float
 
+QUICK, ONE_THREAD = 100_000_000, 262_144
+"""Multiplications of a product of matrices: what one core does in a moment, and what OpenBLAS leaves to one thread."""
 MOST_RANKS = 33
 """At most this many order statistics a head cross the wire; the first and the last are the exact minimum and maximum."""
 
@@ -121,14 +123,27 @@ def interval(values: Array, *, level: float = 0.95, draws: int = 1000, seed: int
     if runs == 1:
         return values[0].copy(), values[0].copy()
     rng = np.random.default_rng(seed)
-    weights = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=draws).astype(np.float32) / runs  # (draw, run)
+    weights = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=draws).astype(np.float32) / np.float32(runs)  # (draw, run)
     flat = values.reshape(runs, -1)  # (run, layer * head)
     low, high = np.empty(flat.shape[1], np.float32), np.empty(flat.shape[1], np.float32)
     ends = (0.5 - level / 2, 0.5 + level / 2)
     for start in range(0, flat.shape[1], 4096):  # bounded memory: draws x 4096
         part = slice(start, start + 4096)
-        low[part], high[part] = np.quantile(weights @ flat[:, part], ends, axis=0)
+        low[part], high[part] = np.quantile(_means(weights, flat[:, part]), ends, axis=0)
     return low.reshape(values.shape[1:]), high.reshape(values.shape[1:])
+
+
+def _means(weights: Array, flat: Array) -> Array:
+    """``weights @ flat``, (draw, head), by one thread where that is quick: OpenBLAS' others spin for 0.1 s after their work, and slow a live run."""
+    draws, runs = weights.shape
+    if draws * flat.size > QUICK:
+        return weights @ flat
+    found = np.empty((draws, flat.shape[1]), np.float32)
+    some = max(1, ONE_THREAD // (8 * runs))  # draws at a time, for 8 heads
+    for start in range(0, draws, some):
+        for head in range(0, flat.shape[1], 8):
+            np.matmul(weights[start : start + some], flat[:, head : head + 8], out=found[start : start + some, head : head + 8])
+    return found
 
 
 def ranks(runs: int, most: int = MOST_RANKS) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import os
 import threading
 import time
 import weakref
@@ -25,9 +26,13 @@ if TYPE_CHECKING:
 PROMPTS = 20
 """Prompts of each task that a run scores at first."""
 OFTEN, SELDOM = 0.08, 0.5
-"""Seconds between two pictures of a run, at least: where the browser has said that it painted the last, and where it has not."""
+"""Seconds between two pictures of a run, at least: where the browser has said that it painted the last, and where it has not. Between two words about how far
+it is, the second."""
 SHARE = 0.04
 """How much of a run's time pictures of it may take, here and in the browser, which may well run on the same cores."""
+UNSEEN, FEW = 0.07, 4
+"""Seconds of a core that a picture takes where nobody here sees it (the server, the browser's other processes); they count where there are few cores, and a
+model on one of them."""
 
 
 class Running(Explorer):
@@ -57,6 +62,7 @@ class Running(Explorer):
         self._kept: HeadScores | None = None
         self._results: dict[str, HeadScores] = {}
         self._painted, self._pictured, self._cost, self._took = True, 0.0, 0.0, 0.0
+        self._unseen = UNSEEN if (os.cpu_count() or 1) <= FEW and model.device.type == "cpu" else 0.0
         self._closed = False
         own = {"options": {}, "asked": list(self._sources)} | {name: traits.pop(name) for name in ("options", "asked") if name in traits}
         super().__init__(ready.nothing_yet(model, self._sources.values(), method), preview="png", **traits)
@@ -160,7 +166,7 @@ class Running(Explorer):
     def _picture(self, prepared: engine.Scoring, job: worker.Run, *, now: bool = False) -> None:
         """Send what has landed, as often as the browser paints and the run can afford."""
         since = time.monotonic() - self._pictured
-        due = since > (OFTEN if self._painted else SELDOM) and since > (self._cost + self._took) / SHARE
+        due = since > (OFTEN if self._painted else SELDOM) and since > (self._cost + self._took + self._unseen) / SHARE
         if self._job is not job or not (now or due):
             return
         started = time.monotonic()
@@ -273,7 +279,7 @@ def _steps(held: Callable[[], Running | None], prepared: engine.Scoring, job: wo
     def note(what: str, steps: float) -> None:
         nonlocal done, said
         done += steps
-        if (now := time.monotonic()) - said > OFTEN:
+        if (now := time.monotonic()) - said > SELDOM:
             said = now
             left = (now - began) * (total - done) / done if done else None
             lab()._tell(job, state="stopping" if job.stop.is_set() else "running", what=what, done=done, seconds=now - began, left=left, **far)
