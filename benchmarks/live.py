@@ -5,7 +5,9 @@ Python's clock and Chromium's are the same machine's. A busy machine slows all o
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import statistics
 import tempfile
 import time
@@ -17,14 +19,16 @@ from playwright.sync_api import Page
 from benchmarks.browser import both, chromium, kept, load
 from tests.browser.conftest import Kernel, jupyter, run_notebook, wait_until
 
-PROMPTS, BATCH, CHUNKS, ROUNDS, REPEATS = 120, 4, 16, 6, 2
+PROMPTS, BATCH, CHUNKS, REPEATS = 120, 4, 16, 3
+SHOWN, GAP = 20, 0.5
+THREADS = "[t.name for t in __import__('threading').enumerate() if t.name == 'headwidget']"
 MOST_SLOWER, MOST_TYPED, PAUSE = 0.05, 300, 180
 WORDS = (
     "The capital of France is Paris and the capital of Italy is Rome and the capital of Spain is Madrid and the capital of Germany is Berlin and of Japan it"
 )
 
 CODE = f"""
-import time, headwidget as hw
+import asyncio, time, headwidget as hw, numpy as np
 from headwidget import batch
 model = hw.load()
 batch.PROMPTS = {BATCH}  # small batches: many chunks, all alike
@@ -46,8 +50,17 @@ def every_second(prepared, job, *, now=False):
     if len(landed) % 2:
         picture(prepared, job, now=True)
 
-def never(prepared, job, *, now=False):
+async def show_many(what, count, gap):
+    for i in range(count):
+        what(i)
+        await asyncio.sleep(gap)
+
+def rest(i):
     pass
+
+def show_one(i):
+    values = np.random.default_rng(i).normal(0, 1, (20, *model.shape)).astype("f4")
+    lab._show(hw.HeadScores.from_arrays(dict.fromkeys(lab.asked, values), method="gradient", signed=True), final=False)
 
 lab._show, lab._heard = showing, hearing
 
@@ -85,9 +98,11 @@ def show() -> None:
         apart, delays = landing(kernel)
         line("pictures apart in a run, ms", apart, "", None)
         line("so pictures slow a run by this share", [statistics.median(extra) / statistics.median(apart)], " ", MOST_SLOWER, digits=3)
-        shares = slowdown(kernel)
-        each = ", ".join(f"{one:.3f}" for one in shares)
-        line(f"whole runs of {CHUNKS} chunks, with pictures over without, less 1", shares, each, MOST_SLOWER, digits=3)
+        used = cores(kernel)
+        line("a core's ms that a picture takes in kernel, server and browser together", used, ", ".join(f"{one:.0f}" for one in used), None)
+        line(
+            "so they slow a run by this share at most, had all of it to wait", [statistics.median(used) / statistics.median(apart)], " ", MOST_SLOWER, digits=3
+        )
         line("chunk landed to painted, ms", delays, "", None)
         typed, read = typing(page, kernel)
         line(f"prompt typed to painted, ms, without the {PAUSE} ms of waiting for the next key", typed, "", None)
@@ -108,16 +123,28 @@ def costs(kernel: Kernel) -> list[float]:
     return found
 
 
-def slowdown(kernel: Kernel) -> list[float]:
-    """How much longer a whole run takes with pictures than without, pair by pair, each first in every second pair."""
-    found = []
-    for round_ in range(ROUNDS):
-        took = {}
-        for pictures in ("picture", "never") if round_ % 2 else ("never", "picture"):
-            ask(kernel, f"run({CHUNKS}, {pictures})")
-            took[pictures] = kernel.value("lab._state['seconds']")
-        found.append(took["picture"] / took["never"] - 1)
-    return found
+def cores(kernel: Kernel) -> list[float]:
+    """ms of a core that a picture takes in all processes together: the kernel, the server, the browser. What they take idle is taken off."""
+
+    def taken(what: str) -> float:
+        before = _cpu()
+        kernel.run(f"doing = asyncio.ensure_future(show_many({what}, {SHOWN}, {GAP}))")
+        time.sleep(SHOWN * GAP + 1)
+        return 1000 * (_cpu() - before) / SHOWN
+
+    kernel.until(THREADS, lambda names: names == [], 60)
+    return [taken("show_one") - taken("rest") for _ in range(REPEATS)]
+
+
+def _cpu() -> float:
+    """Seconds of a core that Jupyter's and Chromium's processes have taken (Linux)."""
+    total = 0
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if process.name.isdigit() and any(name in (process / "cmdline").read_text() for name in ("jupyter", "ipykernel", "chrom")):
+                user, system = (process / "stat").read_text().rsplit(")", 1)[1].split()[11:13]
+                total += int(user) + int(system)
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def landing(kernel: Kernel) -> tuple[list[float], list[float]]:
