@@ -15,7 +15,7 @@ import numpy as np
 import headwidget as hw
 from headwidget.charts.dots import spearman
 
-PUBLISHED, QUICK = 2, 4
+PUBLISHED, QUICK = 1, 4
 """Fits of each preset."""
 HELD_OUT = 5
 """Every so-manieth prompt is held out."""
