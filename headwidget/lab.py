@@ -93,7 +93,12 @@ class Lab(Running):
 
     @traitlets.observe("target")
     def _new_target(self, change: Any) -> None:
-        if change["new"] not in (None, *(one[0] for one in self._reading.get("predictions", []))):
+        self._list_target()
+
+    def _list_target(self) -> None:
+        """Read once more where the target is not listed, such as one that was chosen while the prompt was read."""
+        listed = [one[0] for one in self._reading.get("predictions", [])]
+        if self.target is not None and self.target not in listed:
             self._later("prompt", Lab._read_prompt)
 
     @traitlets.observe("_scaled")
@@ -163,6 +168,7 @@ class Lab(Running):
             self._set(_reading={"error": ready.sentence(error)}, _maps=b"")
             return
         self._set(_reading=ready.reading(read, time.monotonic() - started), _maps=read.maps.astype("<f4").tobytes())
+        self._list_target()
         self._read_head()
 
     def _read_head(self) -> None:
@@ -230,8 +236,8 @@ class Lab(Running):
                     found = {**lab._effect, "error": ready.sentence(error), "done": True}
                 with lab._telling:  # the gates may have changed meanwhile
                     if found is not None and lab._measuring is token:
-                        lab._set(_effect=found)
                         lab._later("effect", piece)
+                        lab._set(_effect=found)
 
             self._set(_effect={"done": False, "heads": int((self.gates != 1).sum()), "tasks": []})
             self._later("effect", piece)

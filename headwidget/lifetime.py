@@ -34,11 +34,11 @@ def let_go(widget: Any) -> None:
 
     widget.comm.on_msg(heard)
     widget._view_count = 0  # from now on the front end counts the views
-    widget.observe(_fewer_views, "_view_count")
+    widget.observe(_count_views, "_view_count")
 
 
 def shown(widget: Any) -> None:
-    """A page is about to show it, which needs no variable: keep it until its last view is gone."""
+    """A page shows it, or is about to, which needs no variable: keep it until its last view is gone."""
     _on_pages.add(widget)
 
 
@@ -47,10 +47,12 @@ def hidden(widget: Any) -> None:
     _on_pages.discard(widget)
 
 
-def _fewer_views(change: Any) -> None:
+def _count_views(change: Any) -> None:
     """A page that moves a cell closes its view and opens another: give it time."""
     widget = change["owner"]
-    if not change["new"]:
+    if change["new"]:
+        shown(widget)
+    else:
         try:
             asyncio.get_running_loop().call_later(MOVING, _check, widget)
         except RuntimeError:  # no kernel's loop

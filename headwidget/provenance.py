@@ -78,11 +78,11 @@ def digest(prompt: str) -> str:
 def known_prompts(scores: HeadScores, task: str) -> Callable[[str], bool]:
     """Whether scores were made from a task's prompt (with its answer): it was scored, or something was fitted on it, or against it."""
     scored = set(scores.runs(task)) if task in scores.tasks else set()
-    tasks = [source.get("tasks", {}) for source in (scores.meta, *(scores.meta.get("merged") or []))]
+    tasks = [some for source in (scores.meta, *(scores.meta.get("merged") or [])) if isinstance(some := source.get("tasks"), Mapping)]
     against = [part.get("contrast") for some in tasks for part in some.values() if isinstance(part, Mapping)]
     parts = [*(some.get(task) for some in tasks), *(one for one in against if isinstance(one, Mapping) and one.get("task") == task)]
     lists = [part.get("made_from") for part in parts if isinstance(part, Mapping)]
-    fitted = {one for given in lists if isinstance(given, (list, tuple)) for one in given}
+    fitted = {one for given in lists if isinstance(given, (list, tuple)) for one in given if isinstance(one, str)}
     return lambda prompt: prompt in scored or digest(prompt) in fitted
 
 

@@ -90,6 +90,7 @@ class Running(Explorer):
         tasks = tasks if self.prompts is None else [task.sample(self.prompts, seed=self._seed) for task in tasks]
         prepared = engine.prepare(self._model, tasks, self.method, batch_size=None, seed=self._seed, **self.options)
         with self._telling:
+            self._open()
             if self._job is not None:
                 self._job.stop.set()
             held = weakref.ref(self)  # a run does not keep its lab
@@ -235,13 +236,23 @@ class Running(Explorer):
 
     def close(self) -> None:
         """Stop what runs and let go of the model."""
-        if not self._closed:
+        with self._telling:
+            was_open = not self._closed
             self.stop()
             self._closed = True
+        if was_open:
             for what in ("prompt", "head", "salient", "effect", "warm"):
                 worker.of(self._model).forget((id(self), what))
             lifetime.hidden(self)
         super().close()
+
+    def __del__(self) -> None:
+        """The last reference is gone. This may be the garbage collector, on any thread and under any lock: nothing here asks for one of ours."""
+        if not self._closed:
+            self._closed = True
+            if self._job is not None:
+                self._job.stop.set()
+            super().close()
 
     def _drawn(self) -> tuple[HeadScores, settings.Settings]:
         """A figure shows what is scored: it has no way to say of a cell that it is not."""
@@ -335,7 +346,7 @@ class _Ended(Coroutine[Any, Any, "HeadScores | None"]):
 
     def __init__(self, lab: Running) -> None:
         self._lab = lab
-        self._waiting: Coroutine[Any, Any, HeadScores | None] | None = None
+        self._waiting: Coroutine[Any, Any, HeadScores | None] | None = None  # as a task, which asks by send
 
     def _begun(self) -> Coroutine[Any, Any, HeadScores | None]:
         if self._waiting is None:
@@ -343,7 +354,7 @@ class _Ended(Coroutine[Any, Any, "HeadScores | None"]):
         return self._waiting
 
     def __await__(self) -> Generator[Any, None, HeadScores | None]:
-        return self._begun().__await__()
+        return _until_ended(self._lab).__await__()  # as often as one likes
 
     def send(self, value: Any) -> Any:
         return self._begun().send(value)

@@ -43,7 +43,7 @@ class Worker:
     """The thread of one model."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a job that is dropped may be the last to hold its lab, whose end asks for the lock again
+        self._lock = threading.Lock()
         self._jobs: dict[object, Callable[[], None]] = {}  # by what they are for: a newer one replaces one that waits
         self._idle: dict[object, Callable[[], None]] = {}  # the same, for when there is nothing else to do
         self._runs: deque[Run] = deque()  # the first is under way; all but the last were replaced, and end as soon as it is their turn
@@ -75,8 +75,8 @@ class Worker:
             self._ending = True  # a job that asks for more is not heard
             self._jobs.clear()
             self._idle.clear()
-            if self._doing is not None:
-                self._doing[1].set()
+            if (doing := self._doing) is not None:
+                doing[1].set()
             for run in self._runs:
                 run.stop.set()
             thread = self._thread
@@ -88,8 +88,8 @@ class Worker:
         with self._lock:
             self._jobs.pop(what, None)
             self._idle.pop(what, None)
-            if self._doing is not None and self._doing[0] == what:
-                self._doing[1].set()
+            if (doing := self._doing) is not None and doing[0] == what:
+                doing[1].set()
 
     @property
     def thread(self) -> threading.Thread | None:

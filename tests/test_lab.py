@@ -193,6 +193,8 @@ def test_awaiting_a_run_leaves_the_loop_free() -> None:
         other = asyncio.create_task(tick())
         found = await lab.run().done
         assert await asyncio.create_task(lab.done) is found
+        done = lab.done
+        assert await done is await done is await asyncio.wait_for(done, 20)
         lab.gates = lab.gates * 0.5
         assert await lab.measure(prompts=1, draws=1).done is found and lab.effect["done"]
         other.cancel()

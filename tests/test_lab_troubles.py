@@ -448,6 +448,18 @@ def test_gates_and_target_can_be_given_at_once() -> None:
     assert lab._scaled == [[1, 1, 0.0]] and lab.wait(60) and "error" not in lab.reading
 
 
+def test_a_measurement_goes_on_whatever_its_handler_raises() -> None:
+    lab = hw.live(fresh(), TASKS, prompt="abc")
+    lab.gates = lab.gates * 0.5
+
+    def bad(change: Any) -> None:
+        if change["new"].get("tasks"):
+            raise SystemExit
+
+    lab.observe(bad, "_effect")
+    assert lab.measure(prompts=1, draws=1).wait(60) and lab.effect["done"]
+
+
 def test_any_token_can_be_the_target_also_one_that_is_not_likely() -> None:
     model = fresh()
     lab = hw.live(model, TASKS, prompt="abc")
@@ -460,6 +472,18 @@ def test_any_token_can_be_the_target_also_one_that_is_not_likely() -> None:
     np.testing.assert_allclose(np.frombuffer(lab._maps, "<f4").reshape(-1, 3, 4)[-1], whole[other], rtol=1e-5, atol=1e-7)
     with pytest.raises(TraitError, match=f"0 to {model.vocabulary - 1}"):
         lab.target = model.vocabulary
+
+    later = [one.id for one in prompt.read(model, "b a").predictions]
+    old = next(i for i in listed if i not in later)
+
+    def choose(_: int) -> None:  # while the next prompt is read
+        if lab.target is None:
+            lab.target = old
+
+    with at_each_block(model, choose):
+        lab.prompt = "b a"
+        assert lab.wait(60)
+    assert lab.target == old and [one[0] for one in lab.reading["predictions"]] == [*later, old]
     lab.prompt = "abcd"
     assert lab.wait(60) and lab.target is None and len(lab.reading["predictions"]) == len(listed)
 

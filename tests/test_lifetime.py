@@ -13,7 +13,7 @@ import ipywidgets
 import pytest
 
 import headwidget as hw
-from headwidget import lifetime
+from headwidget import lifetime, worker
 from tests.browser.hosts import wait_until
 from tests.lab_tools import TASKS, at_each_block, fresh, hooked, threads
 
@@ -82,6 +82,11 @@ def test_a_cell_that_is_moved_keeps_its_lab(monkeypatch: pytest.MonkeyPatch) -> 
 
     asyncio.run(views(1, 0, 1))
     assert held() is not None
+    kept = held()
+    asyncio.run(views(0))
+    asyncio.run(views(1))  # the cell's deletion is undone
+    del kept
+    assert held() is not None
     asyncio.run(views(0))
     assert held() is None
 
@@ -116,6 +121,30 @@ def test_a_lab_that_ends_on_the_models_thread_ends_as_any_other() -> None:
         wait_until(lambda: held() is None and not threads(), "its end")
     other = hw.live(model, TASKS)
     assert other.run().wait(30) and other.state == "done", "the thread's locks are free"
+
+
+def test_the_collector_may_end_a_lab_as_the_models_thread_starts() -> None:
+    """A lab in a cycle ends when the garbage collector comes by, which may be in that thread while whoever starts it holds the worker's lock."""
+    model, before = fresh(), gc.get_threshold()
+    gc.freeze()
+    try:
+        for count in range(12, 36):
+            lab = hw.live(model, TASKS)
+            lab.observe(lambda change, lab=lab: None, "prompt")
+            held = weakref.ref(lab)
+            del lab
+            done = threading.Event()
+            starter = threading.Thread(target=lambda done=done: worker.of(model).soon("job", done.set), daemon=True)
+            gc.set_threshold(gc.get_count()[0] + count, 1, 1)
+            gc.enable()
+            starter.start()
+            assert done.wait(10), "the thread lives"
+            gc.disable()
+            gc.collect()
+            wait_until(lambda held=held: held() is None and not threads(), "its end and the thread's")
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def test_close_all_closes_labs_too() -> None:
