@@ -17,7 +17,7 @@ import numpy.typing as npt
 import traitlets
 from traitlets import TraitError
 
-from headwidget import effects, engine, methods, prompt, ready, relations
+from headwidget import effects, engine, lifetime, methods, prompt, ready, relations
 from headwidget.models import Model, load
 from headwidget.running import PROMPTS, Running
 from headwidget.tasks import Task
@@ -264,7 +264,10 @@ class Lab(Running):
         if kind == "painted":
             took = content.get("took")  # ms from its coming to its painting; content["at"] says when, by the browser's clock
             self._painted, self._took = True, min(took / 1000, MOST_TOOK) if isinstance(took, (int, float)) and took > 0 else 0.0
+        elif kind == "hidden":
+            lifetime.fewer_views(self)
         elif kind == "shown":
+            lifetime.more_views(self)
             self._later("warm", Lab._warm, idle=True)
         elif kind in actions:
             try:

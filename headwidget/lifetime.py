@@ -15,7 +15,7 @@ import ipywidgets  # type: ignore[import-untyped]
 
 MOVING = 5.0
 """Seconds that a widget may be without a view before it counts as shown no more."""
-_on_pages: set[Any] = set()
+_on_pages: dict[Any, int] = {}  # how many views a widget has, or 0 before the first
 _let_go: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -33,34 +33,34 @@ def let_go(widget: Any) -> None:
             found(message)
 
     widget.comm.on_msg(heard)
-    widget._view_count = 0  # from now on the front end counts the views
-    widget.observe(_count_views, "_view_count")
 
 
 def shown(widget: Any) -> None:
-    """A page shows it, or is about to, which needs no variable: keep it until its last view is gone."""
-    _on_pages.add(widget)
+    """A page is about to show it, which needs no variable: keep it until its last view is gone."""
+    _on_pages.setdefault(widget, 0)
+
+
+def more_views(widget: Any) -> None:
+    """A view of it was opened."""
+    _on_pages[widget] = _on_pages.get(widget, 0) + 1
+
+
+def fewer_views(widget: Any) -> None:
+    """A view of it was closed. A page that moves a cell closes its view and opens another: give it time."""
+    _on_pages[widget] = max(0, _on_pages.get(widget, 0) - 1)
+    try:
+        asyncio.get_running_loop().call_later(MOVING, _check, widget)
+    except RuntimeError:  # no kernel's loop
+        _check(widget)
 
 
 def hidden(widget: Any) -> None:
     """No page shows it any more."""
-    _on_pages.discard(widget)
-
-
-def _count_views(change: Any) -> None:
-    """A page that moves a cell closes its view and opens another: give it time."""
-    widget = change["owner"]
-    if change["new"]:
-        shown(widget)
-    else:
-        try:
-            asyncio.get_running_loop().call_later(MOVING, _check, widget)
-        except RuntimeError:  # no kernel's loop
-            _check(widget)
+    _on_pages.pop(widget, None)
 
 
 def _check(widget: Any) -> None:
-    if not widget._view_count:
+    if not _on_pages.get(widget):
         hidden(widget)
 
 

@@ -113,7 +113,7 @@ const KEYS: readonly Key[] = [
 export interface Lab {
   readonly state: LabState;
   set(patch: Partial<LabState>): void;
-  ask(what: "run" | "stop" | "measure" | "painted" | "shown"): void;
+  ask(what: "run" | "stop" | "measure" | "painted" | "shown" | "hidden"): void;
   subscribe(listener: (changed: ReadonlySet<Key>) => void): () => void;
 }
 

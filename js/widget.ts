@@ -69,13 +69,15 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     const later = (): void => {
       if (signal.aborted) return;
       build(LATER);
-      lab?.ask("shown");
-      if (lab)
+      if (lab) {
+        lab.ask("shown");
+        signal.addEventListener("abort", () => lab.ask("hidden"));
         build([
           ["prompt", prompt(lab)],
           ["head", head(lab)],
           ["intervene", intervene(lab)],
         ]);
+      }
       store.show({ settled: true });
       requestAnimationFrame(() => {
         root.dataset.ready = "1";
