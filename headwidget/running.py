@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import difflib
 import os
 import threading
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 from traitlets import TraitError
 
-from headwidget import engine, hooks, lifetime, provenance, ready, settings, wire, worker
+from headwidget import engine, hooks, lifetime, methods, provenance, ready, settings, wire, worker
 from headwidget.models import Model
 from headwidget.scores import HeadScores
 from headwidget.tasks import Task
@@ -82,7 +83,8 @@ class Running(Explorer):
         own = {name: asked.pop(name) for name in ("method", "asked", "prompts") if name in asked}
         for name, value in own.items():
             setattr(self, name, value)
-        if odd := [name for name in asked if difflib.get_close_matches(name, ("method", "tasks", "asked", "prompts"), 1)]:
+        known = {f.name for f in dataclasses.fields(methods.find(self.method).options)}
+        if odd := [name for name in asked if name not in known and difflib.get_close_matches(name, ("method", "tasks", "asked", "prompts"), 1)]:
             raise TypeError(f"lab.run has no {odd[0]!r}; it takes method, tasks, prompts, and the options of the method.")
         if asked or "method" in own:
             self.options = asked

@@ -167,6 +167,14 @@ def test_a_run_asked_for_with_a_wrong_option_says_so_while_another_goes_on() -> 
     assert not hooked(model)
 
 
+def test_a_misspelt_word_is_told_from_an_option_that_looks_like_it() -> None:
+    lab = hw.live(fresh(), TASKS)
+    with pytest.raises(TypeError, match="lab.run has no 'promts'; it takes method, tasks, prompts"):
+        lab.run(promts=3)
+    with pytest.raises(ValueError, match="too few to hold each out once in 5 folds"):  # the probe's own sentence: seeds is no misspelt tasks
+        lab.run(method="probe", seeds=1)
+
+
 def test_gates_and_target_can_be_given_at_once() -> None:
     gates = np.ones((3, 4))
     gates[1, 1] = 0
