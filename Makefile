@@ -37,7 +37,7 @@ dist: $(VENV)/.dev build
 build: headwidget/static/widget.js
 
 model: $(VENV)/.demo
-	$(BIN)/python -m headwidget.embedded
+	$(BIN)/python -m headwidget.models.embedded
 
 headwidget/static/widget.js: $(JS) package.json node_modules/.ready
 	npm run --silent build

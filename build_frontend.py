@@ -18,11 +18,15 @@ class FrontEnd(BuildHookInterface):
         root = Path(self.root)
         built = root / "headwidget" / "static" / "widget.js"
         sources = [p for p in (root / "js").rglob("*") if p.is_file()] + [root / "package.json"]
-        if built.is_file() and all(p.stat().st_mtime <= built.stat().st_mtime for p in sources if p.exists()):
+        if built.is_file() and all(
+            p.stat().st_mtime <= built.stat().st_mtime for p in sources if p.exists()
+        ):
             return
         npm = shutil.which("npm")
         if npm is None:
-            raise RuntimeError("building headwidget's front end needs node >= 20 with npm; install it, or install headwidget from its wheel.")
+            raise RuntimeError(
+                "building headwidget's front end needs node >= 20 with npm; install it, or install headwidget from its wheel."
+            )
         if not (root / "node_modules").is_dir():
             subprocess.run([npm, "ci", "--no-fund", "--no-audit"], cwd=root, check=True)
         subprocess.run([npm, "run", "build"], cwd=root, check=True)

@@ -19,7 +19,9 @@ from benchmarks.timing import Row
 def main() -> None:
     only = sys.argv[1:]
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, {platform.system()}"
-    print(f"# {machine}; python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}\n")
+    print(
+        f"# {machine}; python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}\n"
+    )
     for part in (speed, probe, gating, patterns, relations, memory):
         if not only or part.__name__.removeprefix("benchmarks.") in only:
             show(part.rows())
@@ -34,7 +36,10 @@ def show(rows: list[Row]) -> None:
     print(f"|{'-' * 80}|{'-' * 8}:|{'-' * 28}|{'-' * 11}|------|")
     for row in rows:
         each = " ".join(f"{r:.3g}" for r in row.ratios)
-        print(f"| {row.what:<78} | {statistics.median(row.ratios):>7.3g} | {each:<26} | {row.promise:<9} | {row.verdict():<4} |", flush=True)
+        print(
+            f"| {row.what:<78} | {statistics.median(row.ratios):>7.3g} | {each:<26} | {row.promise:<9} | {row.verdict():<4} |",
+            flush=True,
+        )
     print()
 
 

@@ -25,11 +25,11 @@ import numpy as np
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
 import headwidget as hw
-from headwidget import page as pages
-from headwidget import wire
-from headwidget.widget import asset
+from headwidget.display import page as pages
+from headwidget.display import wire
+from headwidget.display.explorer import asset
 from tests.browser.conftest import FLAGS
-from tests.browser.made_up import scores
+from tests.support.made_up import scores
 
 LAYERS, HEADS, TASKS, RUNS = 80, 64, 8, 64
 MOVES, WARM_UP, PAGES, FIRST_PAGES = 200, 20, 3, 9
@@ -50,14 +50,30 @@ class Drag:
 DRAGS = (
     Drag("tasks, threshold by value", THRESHOLD, {"threshold": 0.01}),
     Drag("tasks, threshold by top k", THRESHOLD, {"rule": "top", "threshold": 10}),
-    Drag("agreement, threshold by value", THRESHOLD, {"view": "agreement", "agreement": 0.5, "threshold": 0.01}),
-    Drag("agreement, its slider, with a threshold", AGREEMENT, {"view": "agreement", "agreement": 0.5, "threshold": 0.01}),
+    Drag(
+        "agreement, threshold by value",
+        THRESHOLD,
+        {"view": "agreement", "agreement": 0.5, "threshold": 0.01},
+    ),
+    Drag(
+        "agreement, its slider, with a threshold",
+        AGREEMENT,
+        {"view": "agreement", "agreement": 0.5, "threshold": 0.01},
+    ),
     Drag("agreement, its slider, no threshold", AGREEMENT, {"view": "agreement", "agreement": 0.5}),
-    Drag("categories, threshold by elbow", THRESHOLD, {"view": "categories", "rule": "elbow", "threshold": 1.0}),
+    Drag(
+        "categories, threshold by elbow",
+        THRESHOLD,
+        {"view": "categories", "rule": "elbow", "threshold": 1.0},
+    ),
 )
 FIRST = {
     "tasks": {},
-    "agreement (unpacks the order statistics)": {"view": "agreement", "agreement": 0.5, "threshold": 0.01},
+    "agreement (unpacks the order statistics)": {
+        "view": "agreement",
+        "agreement": 0.5,
+        "threshold": 0.01,
+    },
     "categories": {"view": "categories"},
 }
 
@@ -140,7 +156,11 @@ window.ready = new Promise((done) => new MutationObserver((_, observer) => {
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    path = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if not path:
         raise SystemExit("the browser's part needs Chromium: install it with your package manager.")
     with sync_playwright() as playwright:
@@ -167,7 +187,10 @@ def files(found: hw.HeadScores) -> Files:
 @contextmanager
 def opened(browser: Browser, content: Files) -> Iterator[Page]:
     """A fresh page with everything at hand but nothing drawn; isolated, so that its clock ticks in microseconds."""
-    isolated = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
+    isolated = {
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Embedder-Policy": "require-corp",
+    }
 
     def answer(route: Route) -> None:
         kind, body = content.get(route.request.url.removeprefix(HOST), ("text/plain", ""))
@@ -187,7 +210,9 @@ def show() -> None:
     made = scores(LAYERS, HEADS, tasks=TASKS, runs=RUNS, signed=True)
     content = files(made)
     with chromium() as browser:
-        print(f"Chromium {browser.version}, {LAYERS} x {HEADS} heads x {TASKS} tasks x {RUNS} runs, load {load()} as this starts.\n")
+        print(
+            f"Chromium {browser.version}, {LAYERS} x {HEADS} heads x {TASKS} tasks x {RUNS} runs, load {load()} as this starts.\n"
+        )
         drags(browser, content)
         first_paints(browser, content)
         exported(browser, made)
@@ -202,7 +227,20 @@ def load() -> str:
 
 def drags(browser: Browser, content: Files) -> None:
     """Every drag in fresh pages; the promise is about all moves of all of them."""
-    heads("drag: ms for each move", "script", "p95", "p95 of each page", "processor", "p95", "work", "p95", "painted", "p95", "promise", "kept")
+    heads(
+        "drag: ms for each move",
+        "script",
+        "p95",
+        "p95 of each page",
+        "processor",
+        "p95",
+        "work",
+        "p95",
+        "painted",
+        "p95",
+        "promise",
+        "kept",
+    )
     for drag in DRAGS:
         taken, given = [], []
         for _ in range(PAGES):
@@ -211,27 +249,57 @@ def drags(browser: Browser, content: Files) -> None:
                 browser.start_tracing(page=page, categories=["devtools.timeline"])
                 taken.append(page.evaluate(_DRAG, [drag.slider, WARM_UP, MOVES]))
                 given.append(processor(browser.stop_tracing()))
-        script, work, painted = ([[move[kind] for move in moves] for moves in taken] for kind in ("script", "work", "painted"))  # (page, move)
+        script, work, painted = (
+            [[move[kind] for move in moves] for moves in taken]
+            for kind in ("script", "work", "painted")
+        )  # (page, move)
         each = " ".join(f"{p95(moves):.1f}" for moves in script)
-        line(drag.what, *both(script), each, *both(given), *both(work), *both(painted), f"script's p95 <= {MOST_SCRIPT}", kept(p95(script), MOST_SCRIPT))
+        line(
+            drag.what,
+            *both(script),
+            each,
+            *both(given),
+            *both(work),
+            *both(painted),
+            f"script's p95 <= {MOST_SCRIPT}",
+            kept(p95(script), MOST_SCRIPT),
+        )
     print()
 
 
 def processor(trace: bytes) -> list[float]:
     """Thread time of each move's handler and frame callbacks, ms; moves of the warm-up left out."""
-    events = [event for event in json.loads(trace)["traceEvents"] if event["name"] in ("EventDispatch", "FireAnimationFrame") and "tdur" in event]
+    events = [
+        event
+        for event in json.loads(trace)["traceEvents"]
+        if event["name"] in ("EventDispatch", "FireAnimationFrame") and "tdur" in event
+    ]
     moves: list[float] = []
     for event in sorted(events, key=lambda event: event["ts"]):
         if event["name"] == "EventDispatch" and event["args"]["data"]["type"] == "input":
             moves.append(0)
         if moves:
-            moves[-1] += event["tdur"] / 1000 if event["name"] == "FireAnimationFrame" or event["args"]["data"]["type"] == "input" else 0
+            moves[-1] += (
+                event["tdur"] / 1000
+                if event["name"] == "FireAnimationFrame" or event["args"]["data"]["type"] == "input"
+                else 0
+            )
     return moves[WARM_UP:]
 
 
 def first_paints(browser: Browser, content: Files) -> None:
     """From the call of render, header and buffer in memory, to the first frame on the screen; every time in a fresh page, nothing compiled yet."""
-    heads("first paint: ms from render", "script", "worst", "presented", "worst", "complete", "worst", "promise", "kept")
+    heads(
+        "first paint: ms from render",
+        "script",
+        "worst",
+        "presented",
+        "worst",
+        "complete",
+        "worst",
+        "promise",
+        "kept",
+    )
     for what, settings in FIRST.items():
         found = []
         for _ in range(FIRST_PAGES):
@@ -239,7 +307,12 @@ def first_paints(browser: Browser, content: Files) -> None:
                 found.append(page.evaluate(_RENDER, settings))
         times = [[one[kind] for one in found] for kind in ("script", "presented", "complete")]
         numbers = [f"{number:.0f}" for ms in times for number in (np.median(ms), max(ms))]
-        line(what, *numbers, f"presented's median <= {MOST_FIRST}", kept(np.median(times[1]), MOST_FIRST))
+        line(
+            what,
+            *numbers,
+            f"presented's median <= {MOST_FIRST}",
+            kept(np.median(times[1]), MOST_FIRST),
+        )
     print()
 
 
@@ -248,7 +321,11 @@ def exported(browser: Browser, made: hw.HeadScores) -> None:
     heads("an exported page: ms from navigation", "drawn", "worst", "size, KB")
     with tempfile.TemporaryDirectory() as folder:
         for layers, width in ((32, 32), (LAYERS, HEADS)):
-            page_scores = made if layers == LAYERS else scores(layers, width, tasks=TASKS, runs=RUNS, signed=True)
+            page_scores = (
+                made
+                if layers == LAYERS
+                else scores(layers, width, tasks=TASKS, runs=RUNS, signed=True)
+            )
             path = hw.explore(page_scores).to_html(Path(folder) / f"{layers}.html")
             found = []
             for _ in range(FIRST_PAGES):
@@ -258,7 +335,12 @@ def exported(browser: Browser, made: hw.HeadScores) -> None:
                 page.goto(path.as_uri())
                 found.append(page.evaluate("() => window.ready"))
                 context.close()
-            line(f"{TASKS} x {layers} x {width} x {RUNS}", f"{np.median(found):.0f}", f"{max(found):.0f}", f"{path.stat().st_size / 1000:.0f}")
+            line(
+                f"{TASKS} x {layers} x {width} x {RUNS}",
+                f"{np.median(found):.0f}",
+                f"{max(found):.0f}",
+                f"{path.stat().st_size / 1000:.0f}",
+            )
     print()
 
 
@@ -277,7 +359,13 @@ def payload() -> None:
         line(f"exported page, {size}", f"{page / 1000:.0f}", "everything in it", *verdict)
     for name in ("widget.js", "widget.css", "page.js"):
         text = asset(name).encode()
-        line(name, f"{len(text) / 1000:.1f}", f"{len(gzip.compress(text)) / 1000:.1f} gzipped", "", "")
+        line(
+            name,
+            f"{len(text) / 1000:.1f}",
+            f"{len(gzip.compress(text)) / 1000:.1f} gzipped",
+            "",
+            "",
+        )
     print()
 
 

@@ -21,9 +21,9 @@ import headwidget as hw
 from benchmarks.memory import measured
 from benchmarks.timing import Row, seconds
 from benchmarks.workload import workloads
-from headwidget.methods import fitting
-from headwidget.methods.fitting import Fits, Prompts
-from headwidget.tasks.encode import EncodedTask
+from headwidget.methods import gate_fits
+from headwidget.methods.gate_fits import Fits, Prompts
+from headwidget.scoring.encode import EncodedTask
 
 PROMPTS, FITS, UPDATES, ROUNDS = 8, 4, 2, 4
 PRESSURE, CLAMP = 0.1, 4.0
@@ -36,12 +36,35 @@ def rows() -> list[Row]:
     names = ("prompts share nothing", "few-shot prompts with a 40-token prefix")
     for what, work, least in zip(names, workloads(model), (1.2, 2.0)):
         ratios, apart = against_peer(model, work)
-        found.append(Row(f"nam-causal-head-gating's time / ours, {PROMPTS} prompts x {FITS} fits, {what}", ratios, at_least=least))
-        found.append(Row(f"our loss apart from the peer's, at the gates of its {ROUNDS * UPDATES} updates, at most", [apart], at_most=1e-3))
+        found.append(
+            Row(
+                f"nam-causal-head-gating's time / ours, {PROMPTS} prompts x {FITS} fits, {what}",
+                ratios,
+                at_least=least,
+            )
+        )
+        found.append(
+            Row(
+                f"our loss apart from the peer's, at the gates of its {ROUNDS * UPDATES} updates, at most",
+                [apart],
+                at_most=1e-3,
+            )
+        )
         how = f"both left to run for {FREE} updates at a learning rate of {SMALL_LR}"
-        found.append(Row(f"our loss apart from the peer's, {how}, at most", [left_to_run(model, work)], at_most=1e-3))
+        found.append(
+            Row(
+                f"our loss apart from the peer's, {how}, at most",
+                [left_to_run(model, work)],
+                at_most=1e-3,
+            )
+        )
     ours, theirs = (measured(call) for call in ("gating", "gating peer"))
-    found.append(Row(f"gating: its peak memory above the loaded model ({ours:.0f} MB) / the peer's ({theirs:.0f} MB)", [ours / theirs]))
+    found.append(
+        Row(
+            f"gating: its peak memory above the loaded model ({ours:.0f} MB) / the peer's ({theirs:.0f} MB)",
+            [ours / theirs],
+        )
+    )
     return found
 
 
@@ -66,7 +89,7 @@ def against_peer(model: hw.Model, work: EncodedTask) -> tuple[list[float], float
     ratios = []
     for turn in range(ROUNDS):
         theirs = seconds(lambda: [step() for _ in range(UPDATES)])
-        with mock.patch.object(fitting, "NORM", math.inf):
+        with mock.patch.object(gate_fits, "NORM", math.inf):
             taken = seconds(follow)
         if turn:  # the first round sets things up
             ratios.append(theirs / taken)
@@ -79,7 +102,7 @@ def left_to_run(model: hw.Model, work: EncodedTask) -> float:
     peer, gates = peer_of(model, examples, SMALL_LR)
     fits = ours(model, examples, gates())
     losses = [peer() for _ in range(FREE)]
-    with mock.patch.object(fitting, "NORM", math.inf):
+    with mock.patch.object(gate_fits, "NORM", math.inf):
         for _ in range(FREE):
             fits.update(SMALL_LR)
     return float(np.abs(np.array(losses) - np.array(fits.curve()["loss"])).max())
@@ -92,7 +115,9 @@ def ours(model: hw.Model, examples: Any, start: torch.Tensor) -> Fits:
     return fits
 
 
-def peer_of(model: hw.Model, examples: Any, lr: float = LR) -> tuple[Callable[[], float], Callable[[], torch.Tensor]]:
+def peer_of(
+    model: hw.Model, examples: Any, lr: float = LR
+) -> tuple[Callable[[], float], Callable[[], torch.Tensor]]:
     """A function that does one update and gives its NLL, and one that gives its gates' logits, (fit, layer, head)."""
     from causal_head_gating import CHGTrainer, MaskedSequenceDataset
 
@@ -101,7 +126,16 @@ def peer_of(model: hw.Model, examples: Any, lr: float = LR) -> tuple[Callable[[]
     masks[:, -1] = True
     model.module.requires_grad_(False)
     data = MaskedSequenceDataset(pad_token_id=-1, input_ids=ids, loss_masks=masks)
-    trainer = CHGTrainer(model.module, data, num_masks=FITS, batch_size=PROMPTS, l1_weight=PRESSURE, l1_clamp=CLAMP, grad_norm=None, lr_reg=lr)
+    trainer = CHGTrainer(
+        model.module,
+        data,
+        num_masks=FITS,
+        batch_size=PROMPTS,
+        l1_weight=PRESSURE,
+        l1_clamp=CLAMP,
+        grad_norm=None,
+        lr_reg=lr,
+    )
     torch.manual_seed(0)
     with torch.no_grad():
         start = torch.rand(FITS, *model.shape).logit(1e-6).clamp(-CLAMP, CLAMP)
@@ -109,13 +143,18 @@ def peer_of(model: hw.Model, examples: Any, lr: float = LR) -> tuple[Callable[[]
     going = trainer.fit_stage("positive", 10_000, show_progress=False)
     real, seen = trainer._get_loss, []
 
-    def loss(*args: Any) -> Any:  # what it reports after an update is 0: its sum is reset before it is read
+    def loss(
+        *args: Any,
+    ) -> Any:  # what it reports after an update is 0: its sum is reset before it is read
         found = real(*args)
         seen.append(float(found[1]))
         return found
 
     def update() -> float:
-        with mock.patch("torch.amp.autocast", lambda *_: contextlib.nullcontext()), mock.patch.object(trainer, "_get_loss", loss):
+        with (
+            mock.patch("torch.amp.autocast", lambda *_: contextlib.nullcontext()),
+            mock.patch.object(trainer, "_get_loss", loss),
+        ):
             next(going)
         return seen[-1]
 

@@ -23,19 +23,27 @@ def main(folder: Path) -> None:
         path = folder / f"cognitive-{method}.safetensors"
         start = time.monotonic()
         if not path.exists():
-            hw.score(model, [task.sample(prompts) for task in tasks], method=method, progress=False).save(path)
+            hw.score(
+                model, [task.sample(prompts) for task in tasks], method=method, progress=False
+            ).save(path)
         found[method] = hw.open(path)
         print(f"{method}: {prompts} prompts a task, {time.monotonic() - start:.0f} s", flush=True)
     print(found["probe"].meta["probe"], found["probe"].meta["floor"], sep="\n")
     start = time.monotonic()
-    effect = hw.knockout(model, found, tasks, k=(1, 4, 16), draws=5, prompts=20, others="top", progress=False)
+    effect = hw.knockout(
+        model, found, tasks, k=(1, 4, 16), draws=5, prompts=20, others="top", progress=False
+    )
     print(f"knock-out: {time.monotonic() - start:.0f} s\n", flush=True)
     effect.frame.drop(columns="heads").to_csv(folder / "knockout.csv", index=False)
     print(effect.untouched.to_string(index=False), "\n")
     for measure in ("log_probability", "accuracy"):
         summary = effect.summary(measure)
         print(measure, summary.to_string(index=False, float_format=lambda x: f"{x:.2f}"), sep="\n")
-        print(summary.groupby(["method", "k"])["beats_control"].agg(["sum", "count"]).to_string(), "\n", flush=True)
+        print(
+            summary.groupby(["method", "k"])["beats_control"].agg(["sum", "count"]).to_string(),
+            "\n",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -23,9 +23,7 @@ PROMPTS, BATCH, CHUNKS, REPEATS = 120, 4, 16, 3
 SHOWN, GAP = 20, 0.5
 THREADS = "[t.name for t in __import__('threading').enumerate() if t.name == 'headwidget']"
 MOST_SLOWER, MOST_TYPED, PAUSE = 0.05, 300, 180
-WORDS = (
-    "The capital of France is Paris and the capital of Italy is Rome and the capital of Spain is Madrid and the capital of Germany is Berlin and of Japan it"
-)
+WORDS = "The capital of France is Paris and the capital of Italy is Rome and the capital of Spain is Madrid and the capital of Germany is Berlin and of Japan it"
 
 CODE = f"""
 import asyncio, time, headwidget as hw, numpy as np
@@ -88,25 +86,59 @@ _TYPE = """async (text) => {
 
 def show() -> None:
     """Print the table."""
-    with tempfile.TemporaryDirectory() as folder, jupyter(Path(folder)) as server, chromium() as browser:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        jupyter(Path(folder)) as server,
+        chromium() as browser,
+    ):
         page = browser.new_context(viewport={"width": 1280, "height": 1000}).new_page()
         kernel = run_notebook(page, server, server.write(CODE), seconds=180)
         print(f"JupyterLab, batches of {BATCH} prompts, load {load()} as this starts.\n")
         print("| what | median | p95 or each | promise | kept |\n|---|---:|---|---|---|")
         extra = costs(kernel)
-        line("what a picture costs a run, ms: chunks that one goes with over their neighbours without", extra, "", None)
+        line(
+            "what a picture costs a run, ms: chunks that one goes with over their neighbours without",
+            extra,
+            "",
+            None,
+        )
         apart, delays = landing(kernel)
         line("pictures apart in a run, ms", apart, "", None)
-        line("so pictures slow a run by this share", [statistics.median(extra) / statistics.median(apart)], " ", MOST_SLOWER, digits=3)
-        used = cores(kernel)
-        line("a core's ms that a picture takes in kernel, server and browser together", used, ", ".join(f"{one:.0f}" for one in used), None)
         line(
-            "so they slow a run by this share at most, had all of it to wait", [statistics.median(used) / statistics.median(apart)], " ", MOST_SLOWER, digits=3
+            "so pictures slow a run by this share",
+            [statistics.median(extra) / statistics.median(apart)],
+            " ",
+            MOST_SLOWER,
+            digits=3,
+        )
+        used = cores(kernel)
+        line(
+            "a core's ms that a picture takes in kernel, server and browser together",
+            used,
+            ", ".join(f"{one:.0f}" for one in used),
+            None,
+        )
+        line(
+            "so they slow a run by this share at most, had all of it to wait",
+            [statistics.median(used) / statistics.median(apart)],
+            " ",
+            MOST_SLOWER,
+            digits=3,
         )
         line("chunk landed to painted, ms", delays, "", None)
         typed, read = typing(page, kernel)
-        line(f"prompt typed to painted, ms, without the {PAUSE} ms of waiting for the next key", typed, "", None)
-        line("of that in the kernel (one forward of 32 tokens, predictions, ten maps), ms", read, "", MOST_TYPED)
+        line(
+            f"prompt typed to painted, ms, without the {PAUSE} ms of waiting for the next key",
+            typed,
+            "",
+            None,
+        )
+        line(
+            "of that in the kernel (one forward of 32 tokens, predictions, ten maps), ms",
+            read,
+            "",
+            MOST_TYPED,
+        )
         print(f"\nLoad {load()} as this ends.\n")
         kernel.close()
         page.evaluate("() => window.testPanel.sessionContext.shutdown()")
@@ -118,7 +150,9 @@ def costs(kernel: Kernel) -> list[float]:
     for _ in range(REPEATS):
         ask(kernel, f"run({PROMPTS // BATCH}, every_second)")
         times = kernel.value("landed")
-        taken = [1000 * (after - before) for before, after in itertools.pairwise(times)]  # a picture goes with the first, the third, …
+        taken = [
+            1000 * (after - before) for before, after in itertools.pairwise(times)
+        ]  # a picture goes with the first, the third, …
         found += [taken[i] - (taken[i - 1] + taken[i + 1]) / 2 for i in range(2, len(taken) - 1, 2)]
     return found
 
@@ -141,7 +175,10 @@ def _cpu() -> float:
     total = 0
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if process.name.isdigit() and any(name in (process / "cmdline").read_text() for name in ("jupyter", "ipykernel", "chrom")):
+            if process.name.isdigit() and any(
+                name in (process / "cmdline").read_text()
+                for name in ("jupyter", "ipykernel", "chrom")
+            ):
                 user, system = (process / "stat").read_text().rsplit(")", 1)[1].split()[11:13]
                 total += int(user) + int(system)
     return total / os.sysconf("SC_CLK_TCK")
@@ -152,7 +189,11 @@ def landing(kernel: Kernel) -> tuple[list[float], list[float]]:
     ask(kernel, f"run({CHUNKS}, picture)")
     wait_until(lambda: kernel.value("len(painted)") > 1, "a picture")
     sent, painted = kernel.value("[sent, painted]")
-    delays = [1000 * (at - max(one for one in sent if one < at)) for at in painted if any(one < at for one in sent)]
+    delays = [
+        1000 * (at - max(one for one in sent if one < at))
+        for at in painted
+        if any(one < at for one in sent)
+    ]
     return [1000 * (after - before) for before, after in itertools.pairwise(sent[1:-1])], delays
 
 
@@ -174,7 +215,12 @@ def typing(page: Page, kernel: Kernel) -> tuple[list[float], list[float]]:
     return typed[1:], read[1:]
 
 
-def line(what: str, found: Sequence[float], each: str, most: float | None, *, digits: int = 0) -> None:
+def line(
+    what: str, found: Sequence[float], each: str, most: float | None, *, digits: int = 0
+) -> None:
     median = statistics.median(found)
     beside = each or f"{both(found)[1]} (p95 of {len(found)})"
-    print(f"| {what} | {median:.{digits}f} | {beside} | {f'<= {most:g}' if most else ''} | {kept(median, most) if most else ''} |", flush=True)
+    print(
+        f"| {what} | {median:.{digits}f} | {beside} | {f'<= {most:g}' if most else ''} | {kept(median, most) if most else ''} |",
+        flush=True,
+    )

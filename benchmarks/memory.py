@@ -20,13 +20,20 @@ CALLS = {
 
 def rows() -> list[Row]:
     peak = {call: measured(call) for call in CALLS}
-    print(f"A plain forward of 32 x 32 tokens peaks {peak['plain']:.0f} MB above the loaded model.\n")
+    print(
+        f"A plain forward of 32 x 32 tokens peaks {peak['plain']:.0f} MB above the loaded model.\n"
+    )
     return [Row(what, [peak[call] / peak["plain"]]) for call, what in CALLS.items() if what]
 
 
 def measured(call: str) -> float:
     """What one call adds to a fresh process's memory at its peak, MB."""
-    done = subprocess.run([sys.executable, "-m", "benchmarks.memory", call], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.memory", call],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return float(done.stdout.split()[-1])
 
 
@@ -36,8 +43,9 @@ def prepared(call: str) -> Callable[[], object]:
 
     import headwidget as hw
     from benchmarks.workload import batch_of, plain_forward, workloads
-    from headwidget import embedded, hooks, methods
-    from headwidget.replay import Replay
+    from headwidget.models import embedded, hooks
+    from headwidget.scoring import registry
+    from headwidget.scoring.replay import Replay
 
     model = hw.load()
     work, _ = workloads(model)
@@ -45,8 +53,8 @@ def prepared(call: str) -> Callable[[], object]:
     plain_forward(model, ids[:1, :2])  # what a first forward sets up is no one's peak
 
     def scored() -> None:
-        method = methods.find(call)
-        list(method.run(model, work, len(work.examples), methods.options(method, {})))
+        method = registry.find(call)
+        list(method.run(model, work, len(work.examples), registry.options(method, {})))
 
     def ablated() -> None:
         model.look()
@@ -72,7 +80,11 @@ def prepared(call: str) -> Callable[[], object]:
 
 def memory(kind: str) -> float:
     """VmRSS (now) or VmHWM (the peak) of this process, MB."""
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
+    status = dict(
+        line.split(":", 1)
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if ":" in line
+    )
     return float(status[kind].split()[0]) / 1024
 
 

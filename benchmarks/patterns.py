@@ -16,23 +16,31 @@ import headwidget as hw
 from benchmarks.memory import memory
 from benchmarks.timing import Row, against
 from benchmarks.workload import TOKENS, plain_forward, task
-from headwidget import embedded
-from headwidget.batch import batches
-from headwidget.methods import Together
 from headwidget.methods.patterns import PATTERNS, Patterns, shows, together
-from headwidget.models import Model
-from headwidget.tasks.encode import EncodedTask
+from headwidget.models import Model, embedded
+from headwidget.scoring.batch import batches
+from headwidget.scoring.contract import Together
+from headwidget.scoring.encode import EncodedTask
 
 LONG, FEW = 256, 8
 
 
 def rows() -> list[Row]:
     peak = {call: measured(call) for call in ("plain", "patterns", "eager")}
-    print(f"A plain forward of {FEW} x {LONG} tokens peaks {peak['plain']:.0f} MB above the loaded model.\n")
+    print(
+        f"A plain forward of {FEW} x {LONG} tokens peaks {peak['plain']:.0f} MB above the loaded model.\n"
+    )
     model, eager = loaded("plain"), loaded("eager")
     return [
-        *(row for tokens, size in ((TOKENS, 32), (LONG, FEW)) for row in compared(model, eager, tokens, size)),
-        Row(f"patterns: peak memory above the model / a plain forward's, {FEW} x {LONG} tokens", [peak["patterns"] / peak["plain"]]),
+        *(
+            row
+            for tokens, size in ((TOKENS, 32), (LONG, FEW))
+            for row in compared(model, eager, tokens, size)
+        ),
+        Row(
+            f"patterns: peak memory above the model / a plain forward's, {FEW} x {LONG} tokens",
+            [peak["patterns"] / peak["plain"]],
+        ),
         Row("eager attention with output_attentions: the same", [peak["eager"] / peak["plain"]]),
     ]
 
@@ -44,8 +52,14 @@ def loaded(call: str) -> Model:
 def workload(model: Model, tokens: int, size: int) -> list[EncodedTask]:
     """``size`` prompts of random tokens, each for all patterns that it shows."""
     prompts = task("random", 0, tokens, model.config.vocab_size).examples[:size]
-    prompts = tuple(dataclasses.replace(e, ids=(*e.ids[: tokens // 2], *e.ids[: tokens // 2])) for e in prompts)  # said twice
-    return [EncodedTask(name, None, prompts, (), 0) for name in PATTERNS if shows(name, prompts[0], False)]
+    prompts = tuple(
+        dataclasses.replace(e, ids=(*e.ids[: tokens // 2], *e.ids[: tokens // 2])) for e in prompts
+    )  # said twice
+    return [
+        EncodedTask(name, None, prompts, (), 0)
+        for name in PATTERNS
+        if shows(name, prompts[0], False)
+    ]
 
 
 def scored(model: Model, tasks: list[EncodedTask]) -> None:
@@ -63,17 +77,32 @@ def all_given_away(eager: Model, tasks: list[EncodedTask]) -> None:
 def compared(model: Model, eager: Model, tokens: int, size: int) -> list[Row]:
     tasks = workload(model, tokens, size)
     (batch,) = batches(tasks[0].examples, model, size)
-    calls = {"patterns": lambda: scored(model, tasks), "eager": lambda: all_given_away(eager, tasks)}
+    calls = {
+        "patterns": lambda: scored(model, tasks),
+        "eager": lambda: all_given_away(eager, tasks),
+    }
     found = against(lambda: plain_forward(model, batch.ids), calls, rounds=3)
     return [
-        Row(f"patterns of all heads / plain forward, {size} x {tokens} tokens", found["patterns"], at_most=1.5),
-        Row("eager attention with output_attentions, no pattern read / plain forward", found["eager"]),
+        Row(
+            f"patterns of all heads / plain forward, {size} x {tokens} tokens",
+            found["patterns"],
+            at_most=1.5,
+        ),
+        Row(
+            "eager attention with output_attentions, no pattern read / plain forward",
+            found["eager"],
+        ),
     ]
 
 
 def measured(call: str) -> float:
     """What one call adds to a fresh process's memory at its peak, MB."""
-    done = subprocess.run([sys.executable, "-m", "benchmarks.patterns", call], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.patterns", call],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return float(done.stdout.split()[-1])
 
 
@@ -84,7 +113,11 @@ def run(call: str) -> float:
     plain_forward(model, batch.ids[:1, :2])  # what a first forward sets up is no one's peak
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
     before = memory("VmRSS")
-    {"plain": lambda: plain_forward(model, batch.ids), "patterns": lambda: scored(model, tasks), "eager": lambda: all_given_away(model, tasks)}[call]()
+    {
+        "plain": lambda: plain_forward(model, batch.ids),
+        "patterns": lambda: scored(model, tasks),
+        "eager": lambda: all_given_away(model, tasks),
+    }[call]()
     return memory("VmHWM") - before
 
 

@@ -9,12 +9,12 @@ import torch
 
 import headwidget as hw
 from benchmarks.timing import Row, against, seconds
-from headwidget.batch import batches
-from headwidget.methods import Together
-from headwidget.methods.classifier import Features, Training, fit
 from headwidget.methods.probe import Probe, read, splits
+from headwidget.methods.probe_classifier import Features, Training, fit
 from headwidget.models import Model
-from headwidget.tasks.encode import EncodedTask, encode
+from headwidget.scoring.batch import batches
+from headwidget.scoring.contract import Together
+from headwidget.scoring.encode import EncodedTask, encode
 
 TASKS, PROMPTS, TOKENS = 8, 60, 40
 ROUNDS = 3
@@ -35,13 +35,17 @@ def work() -> list[hw.Task]:
     found = []
     for number in range(TASKS):
         own = words[2 * number : 2 * number + 6]
-        examples = [(" ".join(rng.choices(own, k=TOKENS)), f" {rng.choice(own)}") for _ in range(PROMPTS)]
+        examples = [
+            (" ".join(rng.choices(own, k=TOKENS)), f" {rng.choice(own)}") for _ in range(PROMPTS)
+        ]
         found.append(hw.Task(f"task {number}", examples, held_out=range(PROMPTS // 5)))
     return found
 
 
 def reading(model: Model, tasks: list[EncodedTask]) -> list[Row]:
-    examples = [e for task in tasks for e in task.examples][:: len(tasks)]  # an eighth of them a round, of every task: the ratio is the same
+    examples = [e for task in tasks for e in task.examples][
+        :: len(tasks)
+    ]  # an eighth of them a round, of every task: the ratio is the same
     part = EncodedTask("part", None, tuple(examples), (), 0)
 
     @torch.inference_mode()
@@ -49,8 +53,16 @@ def reading(model: Model, tasks: list[EncodedTask]) -> list[Row]:
         for batch in batches(examples, model, None):
             model.module(input_ids=batch.ids, use_cache=False)
 
-    found = against(plain, {"read": lambda: read(model, [part], None, Probe(), Together())}, rounds=ROUNDS)
-    return [Row("probe: reading heads of 8 x 60 prompts / plain forwards of them", found["read"], at_most=1.5)]
+    found = against(
+        plain, {"read": lambda: read(model, [part], None, Probe(), Together())}, rounds=ROUNDS
+    )
+    return [
+        Row(
+            "probe: reading heads of 8 x 60 prompts / plain forwards of them",
+            found["read"],
+            at_most=1.5,
+        )
+    ]
 
 
 def training(model: Model, tasks: list[EncodedTask]) -> list[Row]:
@@ -68,9 +80,25 @@ def training(model: Model, tasks: list[EncodedTask]) -> list[Row]:
         nonlocal epochs
         x = Features.of(z).standardised(train)
         _, epochs = fit(x, y, train, tell, TASKS, how, 0)
-        fit(x, mixed, train, tell[:0], TASKS, Training(how.units, how.hidden, how.lr, epochs, how.minibatch), 0)
+        fit(
+            x,
+            mixed,
+            train,
+            tell[:0],
+            TASKS,
+            Training(how.units, how.hidden, how.lr, epochs, how.minibatch),
+            0,
+        )
 
     for _ in range(ROUNDS):
         took.append(seconds(both))
-    print(f"The probe of {TASKS} x {PROMPTS} examples and its control train in {', '.join(f'{s:.1f}' for s in took)} s ({epochs} epochs each).\n")
-    return [Row(f"probe: training it and its control / {SECONDS:.0f} s", [s / SECONDS for s in took], at_most=1.0)]
+    print(
+        f"The probe of {TASKS} x {PROMPTS} examples and its control train in {', '.join(f'{s:.1f}' for s in took)} s ({epochs} epochs each).\n"
+    )
+    return [
+        Row(
+            f"probe: training it and its control / {SECONDS:.0f} s",
+            [s / SECONDS for s in took],
+            at_most=1.0,
+        )
+    ]

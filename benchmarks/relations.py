@@ -14,9 +14,8 @@ from torch import Tensor
 
 import headwidget as hw
 from benchmarks.timing import Row, seconds
-from headwidget import hooks, weights
 from headwidget.methods.relations import Pairs, Relations, encode, rule
-from headwidget.models import Model
+from headwidget.models import Model, hooks, weights
 
 LAYERS = (0, 11, 23, 29)
 """The layers that are measured: 23 is the one with the most hits, which costs our side most."""
@@ -31,7 +30,11 @@ def rows() -> list[Row]:
     tasks = encode(hw.tasks.suite("relations"), model, options, 0)
     pairs = {task.name: [(e.ids[0], e.answer[0]) for e in task.examples] for task in tasks}
     with hooks.scoring(model):
-        k = [rule(options, len(weights.unembedding(model)), own) for own in pairs.values() for _ in own]
+        k = [
+            rule(options, len(weights.unembedding(model)), own)
+            for own in pairs.values()
+            for _ in own
+        ]
         every = Pairs.of(model, [pair for own in pairs.values() for pair in own], k, options)
         ratios, ours_took, loop_took, differ = _against_the_loop(model, every)
         heads, depth = model.n_heads, len(model.layers)
@@ -41,17 +44,32 @@ def rows() -> list[Row]:
             f"(scaled from {len(LAYERS)} layers, the loop from {len(LAYERS)} heads). Scores that differ: {differ} of {2 * len(k) * len(LAYERS)}.\n"
         )
         _growth(model, every)
-    return [Row("relations: the full projection with top-k / ours, all 20 relations, a head", ratios, at_least=5.0)]
+    return [
+        Row(
+            "relations: the full projection with top-k / ours, all 20 relations, a head",
+            ratios,
+            at_least=5.0,
+        )
+    ]
 
 
-def _against_the_loop(model: Model, every: Pairs) -> tuple[list[float], list[float], list[float], int]:
+def _against_the_loop(
+    model: Model, every: Pairs
+) -> tuple[list[float], list[float], list[float], int]:
     ratios, ours_took, loop_took, differ = [], [], [], 0
     for _ in range(ROUNDS):
         ours, loop = [], []
         for row in LAYERS:
             layer, found = model.layers[row], []
-            ours.append(seconds(lambda layer=layer, found=found: found.append(every.hits(layer))) / layer.heads)
-            loop.append(seconds(lambda row=row, found=found: found.append(the_loop(model, every, row, HEAD))))
+            ours.append(
+                seconds(lambda layer=layer, found=found: found.append(every.hits(layer)))
+                / layer.heads
+            )
+            loop.append(
+                seconds(
+                    lambda row=row, found=found: found.append(the_loop(model, every, row, HEAD))
+                )
+            )
             differ += int((found[0][..., HEAD] != found[1]).sum())
         ratios.append(sum(loop) / sum(ours))
         ours_took += ours
@@ -63,12 +81,19 @@ def the_loop(model: Model, every: Pairs, row: int, head: int) -> Tensor:
     """Hits and suppressions of one head by the definition, (2, pair)."""
     layer = model.layers[row]
     e = every.above if row else every.at_first
-    w_v, w_o, u = weights.values(model, layer).weight[head // (layer.heads // model.n_kv_heads)], layer.w_o()[head], every.u
+    w_v, w_o, u = (
+        weights.values(model, layer).weight[head // (layer.heads // model.n_kv_heads)],
+        layer.w_o()[head],
+        every.u,
+    )
     found = []
     for own in torch.split(torch.arange(len(every.source)), AT_ONCE):
         logits = e[every.source[own]] @ w_v @ w_o @ u.T  # (pair, vocabulary)
         most = int(every.k[own].max())
-        hit = [_among(logits.topk(most, largest=largest).indices, every.target[own], every.k[own]) for largest in (True, False)]
+        hit = [
+            _among(logits.topk(most, largest=largest).indices, every.target[own], every.k[own])
+            for largest in (True, False)
+        ]
         found.append(torch.stack(hit))
     return torch.cat(found, dim=1)
 
@@ -82,16 +107,39 @@ def _growth(model: Model, every: Pairs) -> None:
     layers = [model.layers[row] for row in (5, 10, 15, 20)]
     print("| layers of 9 heads | " + " | ".join(str(n) for n in (1, 2, 4)) + " |")
     print("|---|---|---|---|")
-    print("| seconds | " + " | ".join(f"{_best(lambda n=n: [every.hits(layer) for layer in layers[:n]]):.2f}" for n in (1, 2, 4)) + " |\n")
+    print(
+        "| seconds | "
+        + " | ".join(
+            f"{_best(lambda n=n: [every.hits(layer) for layer in layers[:n]]):.2f}"
+            for n in (1, 2, 4)
+        )
+        + " |\n"
+    )
     counts = [len(every.source) // 4, len(every.source) // 2, len(every.source)]
     order = torch.randperm(len(every.source), generator=torch.Generator().manual_seed(0))
     print("| pairs, 18 heads | " + " | ".join(str(n) for n in counts) + " |")
     print("|---|---|---|---|")
-    print("| seconds | " + " | ".join(f"{_best(lambda n=n: [some(every, order[:n]).hits(layer) for layer in layers[:2]]):.2f}" for n in counts) + " |\n")
+    print(
+        "| seconds | "
+        + " | ".join(
+            f"{_best(lambda n=n: [some(every, order[:n]).hits(layer) for layer in layers[:2]]):.2f}"
+            for n in counts
+        )
+        + " |\n"
+    )
 
 
 def some(every: Pairs, own: Tensor) -> Pairs:
-    return Pairs(every.model, every.u, every.at_first, every.above, every.source[own], every.target[own], every.k[own], every.options)
+    return Pairs(
+        every.model,
+        every.u,
+        every.at_first,
+        every.above,
+        every.source[own],
+        every.target[own],
+        every.k[own],
+        every.options,
+    )
 
 
 def _best(run: Callable[[], object]) -> float:

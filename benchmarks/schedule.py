@@ -24,15 +24,29 @@ HELD_OUT = 5
 def main(folder: Path) -> None:
     """Scores are kept in ``folder``, and read from there when they exist."""
     model = hw.load()
-    tasks = [hw.Task(t.name, t.examples, t.category, held_out=range(0, len(t), HELD_OUT)) for t in hw.tasks.suite("math-syntax")]
+    tasks = [
+        hw.Task(t.name, t.examples, t.category, held_out=range(0, len(t), HELD_OUT))
+        for t in hw.tasks.suite("math-syntax")
+    ]
     found: dict[tuple[str, str], list[hw.HeadScores]] = {}
     wanted = [("quick", QUICK, 0), *(("published", 1, seed) for seed in range(PUBLISHED))]
     for (preset, fits, seed), task in itertools.product(wanted, tasks):
         path = folder / f"gating-{preset}-{task.name}-{seed}.safetensors"
         if not path.exists():
             start = time.monotonic()
-            hw.score(model, task.split()[0], method="gating", preset=preset, fits=fits, seed=seed, progress=False).save(path)
-            print(f"{preset}, {task.name}, {fits} fits, seed {seed}: {time.monotonic() - start:.0f} s", flush=True)
+            hw.score(
+                model,
+                task.split()[0],
+                method="gating",
+                preset=preset,
+                fits=fits,
+                seed=seed,
+                progress=False,
+            ).save(path)
+            print(
+                f"{preset}, {task.name}, {fits} fits, seed {seed}: {time.monotonic() - start:.0f} s",
+                flush=True,
+            )
         found.setdefault((task.name, preset), []).append(hw.open(path))
     for task in tasks:
         report(model, task, {preset: found[task.name, preset] for preset in ("quick", "published")})
@@ -40,21 +54,39 @@ def main(folder: Path) -> None:
 
 def report(model: hw.Model, task: hw.Task, scores: dict[str, list[hw.HeadScores]]) -> None:
     """Whether the heads kept are enough, on prompts that were fitted on and on others; and how alike the fits are."""
-    gates = {preset: np.concatenate([one.values(task.name) for one in many]) for preset, many in scores.items()}  # (fit, layer, head)
+    gates = {
+        preset: np.concatenate([one.values(task.name) for one in many])
+        for preset, many in scores.items()
+    }  # (fit, layer, head)
     for preset, many in scores.items():
         for which, part in zip(("fitted on", "held out"), task.split()):
             for one in many:
                 frame = hw.keep_only(model, one, part, draws=3, progress=False)
-                rows = frame.groupby("kind", sort=False)[["heads", "accuracy", "log_probability"]].mean().round(3)
-                print(f"\n{task.name}, {preset}, seed {one.meta['seed']}, prompts {which} ({len(part)})", rows.to_string(), sep="\n", flush=True)
+                rows = (
+                    frame.groupby("kind", sort=False)[["heads", "accuracy", "log_probability"]]
+                    .mean()
+                    .round(3)
+                )
+                print(
+                    f"\n{task.name}, {preset}, seed {one.meta['seed']}, prompts {which} ({len(part)})",
+                    rows.to_string(),
+                    sep="\n",
+                    flush=True,
+                )
         on = gates[preset] >= 0.5
         settled = np.mean((gates[preset] < 0.1) | (gates[preset] > 0.9))
-        print(f"{preset}: always on {on.all(0).sum()}, on in some fit {on.any(0).sum()}, gates below 0.1 or above 0.9: {settled:.0%}")
+        print(
+            f"{preset}: always on {on.all(0).sum()}, on in some fit {on.any(0).sum()}, gates below 0.1 or above 0.9: {settled:.0%}"
+        )
     for a, b in (("quick", "quick"), ("quick", "published"), ("published", "published")):
-        pairs = [(i, j) for i in range(len(gates[a])) for j in range(len(gates[b])) if a != b or i < j]
+        pairs = [
+            (i, j) for i in range(len(gates[a])) for j in range(len(gates[b])) if a != b or i < j
+        ]
         if pairs:
             each = [spearman(gates[a][i].ravel(), gates[b][j].ravel())[0] for i, j in pairs]
-            print(f"{task.name}: rank correlation of facilitation, a fit of {a} with one of {b}: mean {np.mean(each):.2f} ({min(each):.2f} to {max(each):.2f})")
+            print(
+                f"{task.name}: rank correlation of facilitation, a fit of {a} with one of {b}: mean {np.mean(each):.2f} ({min(each):.2f} to {max(each):.2f})"
+            )
     both = spearman(*(gates[preset].mean(0).ravel() for preset in ("quick", "published")))[0]
     print(f"{task.name}: of the mean over the fits, quick with published: {both:.2f}", flush=True)
 

@@ -11,10 +11,10 @@ import torch
 import headwidget as hw
 from benchmarks.timing import Row, against, seconds
 from benchmarks.workload import batch_of, forward_without, plain_forward, workloads
-from headwidget import embedded, hooks, methods
-from headwidget.models import Model
-from headwidget.replay import Replay
-from headwidget.tasks.encode import EncodedTask
+from headwidget.models import Model, embedded, hooks
+from headwidget.scoring import registry
+from headwidget.scoring.encode import EncodedTask
+from headwidget.scoring.replay import Replay
 
 ROUNDS = 3
 
@@ -34,10 +34,14 @@ def one_pass(model: Model, work: EncodedTask) -> list[Row]:
             plain_forward(model, ids)
 
     def score(name: str) -> None:
-        method = methods.find(name)
-        list(method.run(model, work, len(work.examples), methods.options(method, {})))
+        method = registry.find(name)
+        list(method.run(model, work, len(work.examples), registry.options(method, {})))
 
-    calls = {"read": read, "attribution": lambda: score("attribution"), "gradient": lambda: score("gradient")}
+    calls = {
+        "read": read,
+        "attribution": lambda: score("attribution"),
+        "gradient": lambda: score("gradient"),
+    }
     found = against(lambda: plain_forward(model, ids), calls)
     return [
         Row("hooks that read every head / plain forward, 32 x 32 tokens", found["read"]),
@@ -53,17 +57,34 @@ def ablation(model: Model, alone: EncodedTask, few_shot: EncodedTask) -> list[Ro
         ids = batch_of(model, work).ids
         plain_forward(model, ids)
         for turn in range(ROUNDS):
-            steps = [(row, (row + turn) % model.n_heads) for row in range(turn, len(model.layers), 3)]
-            loop = seconds(lambda ids=ids, steps=steps: [forward_without(model, ids, *step) for step in steps]) / len(steps) * model.shape[0] * model.shape[1]
+            steps = [
+                (row, (row + turn) % model.n_heads) for row in range(turn, len(model.layers), 3)
+            ]
+            loop = (
+                seconds(
+                    lambda ids=ids, steps=steps: [
+                        forward_without(model, ids, *step) for step in steps
+                    ]
+                )
+                / len(steps)
+                * model.shape[0]
+                * model.shape[1]
+            )
             one = np.median([seconds(lambda ids=ids: plain_forward(model, ids)) for _ in range(3)])
-            taken = seconds(lambda work=work, turn=turn: every_third(model, work, turn)) * ROUNDS  # the walk is paid in every round
+            taken = (
+                seconds(lambda work=work, turn=turn: every_third(model, work, turn)) * ROUNDS
+            )  # the walk is paid in every round
             ratios.append(loop / taken)
             if work is alone:
                 plain.append(loop / one)
     return [
         Row("one forward per head, all 270 heads / plain forward", plain),
         Row("one forward per head / ablation, prompts share nothing", ours, at_least=2.3),
-        Row("one forward per head / ablation, few-shot prompts with a 40-token prefix", shared, at_least=6),
+        Row(
+            "one forward per head / ablation, few-shot prompts with a 40-token prefix",
+            shared,
+            at_least=6,
+        ),
     ]
 
 
@@ -99,11 +120,18 @@ def lens(model: Model, work: EncodedTask) -> list[Row]:
     def without() -> None:
         peer.run_with_hooks(ids, fwd_hooks=[("blocks.3.attn.hook_z", off)])
 
-    calls = {"z": lambda: cached(lambda name: name.endswith("hook_z")), "all": cached, "hooks": without}
+    calls = {
+        "z": lambda: cached(lambda name: name.endswith("hook_z")),
+        "all": cached,
+        "hooks": without,
+    }
     found = against(lambda: plain_forward(model, ids), calls, rounds=ROUNDS)
     heads = model.shape[0] * model.shape[1]
     return [
         Row("TransformerLens, cache of every head's z / plain forward", found["z"]),
         Row("TransformerLens, cache of everything / plain forward", found["all"]),
-        Row("TransformerLens, run_with_hooks for all 270 heads / plain forward", [r * heads for r in found["hooks"]]),
+        Row(
+            "TransformerLens, run_with_hooks for all 270 heads / plain forward",
+            [r * heads for r in found["hooks"]],
+        ),
     ]

@@ -36,7 +36,9 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def against(base: Callable[[], object], calls: dict[str, Callable[[], object]], rounds: int = 5) -> dict[str, list[float]]:
+def against(
+    base: Callable[[], object], calls: dict[str, Callable[[], object]], rounds: int = 5
+) -> dict[str, list[float]]:
     """Each call's time over the base's, round by round; the base is timed before and after each call, which it is compared with."""
     base()
     for call in calls.values():

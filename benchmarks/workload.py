@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 import headwidget as hw
-from headwidget import hooks
-from headwidget.batch import Batch, collate
-from headwidget.tasks.encode import Encoded, EncodedTask
+from headwidget.models import hooks
+from headwidget.scoring.batch import Batch, collate
+from headwidget.scoring.encode import Encoded, EncodedTask
 
 PROMPTS, TOKENS, PREFIX, REST = 32, 32, 40, 8
 
@@ -22,7 +22,9 @@ def task(name: str, prefix: int, rest: int, vocabulary: int) -> EncodedTask:
     examples = []
     for i in range(PROMPTS):
         ids = (*shared, *(rng.randrange(100, vocabulary) for _ in range(rest)))
-        examples.append(Encoded(f"prompt {i}", ids, (len(ids) - 1,), (rng.randrange(100, vocabulary),)))
+        examples.append(
+            Encoded(f"prompt {i}", ids, (len(ids) - 1,), (rng.randrange(100, vocabulary),))
+        )
     return EncodedTask(name, None, tuple(examples), (), 0)
 
 

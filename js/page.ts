@@ -6,13 +6,17 @@ import widget from "./widget";
 const el = document.getElementById("headwidget")!;
 
 async function start(): Promise<void> {
-  const { buffer, ...state } = JSON.parse(document.getElementById("headwidget-state")!.textContent!);
+  const { buffer, ...state } = JSON.parse(
+    document.getElementById("headwidget-state")!.textContent!,
+  );
   if (typeof DecompressionStream === "undefined") {
     throw new Error(
       "this browser is too old to unpack its scores; open it in a Chrome, Edge, Firefox or Safari from 2023 or later.",
     );
   }
-  const unpacked = new Blob([fromBase64(buffer)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const unpacked = new Blob([fromBase64(buffer)])
+    .stream()
+    .pipeThrough(new DecompressionStream("deflate"));
   const bytes = await new Response(unpacked).arrayBuffer();
   widget.render({ model: standIn({ ...state, _buffer: new DataView(bytes) }), el });
 }

@@ -3,12 +3,12 @@
 // `sync` changes what Python knows too (the settings and the selection); `show` changes what only this view knows.
 // Listeners are called once a frame with the names of all that changed, so a burst of events costs one drawing.
 
+import type { Scheme } from "./display/palette";
+import type { Picture } from "./display/picture";
+import { DEFAULTS, type Settings } from "./display/settings";
+import { type Views, viewsOf } from "./display/views";
+import { decode, type Header, type Scores } from "./display/wire";
 import type { WidgetModel } from "./model";
-import type { Scheme } from "./palette";
-import type { Picture } from "./picture";
-import { DEFAULTS, type Settings } from "./settings";
-import { type Views, viewsOf } from "./views";
-import { decode, type Header, type Scores } from "./wire";
 
 /** [layer, head], by the model's own layer number, as in Python. */
 export type Head = readonly [number, number];
@@ -122,7 +122,9 @@ export function createStore(
     }
   };
   const apply = (patch: Partial<State>): void => {
-    const keys = (Object.keys(patch) as Change[]).filter((key) => !Object.is(state[key], patch[key]));
+    const keys = (Object.keys(patch) as Change[]).filter(
+      (key) => !Object.is(state[key], patch[key]),
+    );
     if (!keys.length) return;
     state = { ...state, ...patch };
     if (!listeners.size) return; // who comes later reads the state as it is
@@ -192,7 +194,8 @@ export function createStore(
       if (signal.aborted) return;
       const [before, now] = [state.scores, readScores(model)];
       // A live run sends the same heads again and again: what is pointed at stays.
-      const same = before?.heads === now.scores?.heads && before?.layers.join() === now.scores?.layers.join();
+      const same =
+        before?.heads === now.scores?.heads && before?.layers.join() === now.scores?.layers.join();
       apply({ ...(same ? {} : { point: null, cursor: { row: 0, head: 0 }, box: null }), ...now });
     });
   };
@@ -225,7 +228,10 @@ const sameHead = (a: Head | null | undefined, b: Head | null): boolean =>
 
 function readSynced(model: WidgetModel): Synced {
   const found = Object.fromEntries(SETTINGS.map((key) => [key, model.get(key) ?? DEFAULTS[key]]));
-  return { ...(found as unknown as Settings), selected: (model.get("selected") as Head[] | undefined) ?? [] };
+  return {
+    ...(found as unknown as Settings),
+    selected: (model.get("selected") as Head[] | undefined) ?? [],
+  };
 }
 
 function readScores(model: WidgetModel): Data & Pick<Shown, "error"> {

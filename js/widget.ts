@@ -1,8 +1,12 @@
 // The widget's front end: anywidget calls render for every view, and what render returns when the view goes.
 
-import { createLab, type Lab } from "./lab";
+import type { Scheme } from "./display/palette";
+import { head } from "./live/head";
+import { intervene } from "./live/intervene";
+import { createLab, type Lab } from "./live/lab";
+import { prompt } from "./live/prompt";
+import { run } from "./live/run";
 import type { WidgetModel } from "./model";
-import type { Scheme } from "./palette";
 import { card } from "./panels/card";
 import { chips } from "./panels/chips";
 import { agreementStops, agreementText, controls } from "./panels/controls";
@@ -10,10 +14,6 @@ import { make } from "./panels/dom";
 import { grid } from "./panels/grid";
 import { header } from "./panels/header";
 import { help } from "./panels/help";
-import { head } from "./panels/live/head";
-import { intervene } from "./panels/live/intervene";
-import { prompt } from "./panels/live/prompt";
-import { run } from "./panels/live/run";
 import { status } from "./panels/status";
 import { nudge } from "./panels/threshold";
 import { createStore, type Panel, type Store } from "./store";
@@ -36,7 +36,9 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   const { signal } = view;
   const root = make("div", "root");
   // JupyterLab's own keys stay out of the widget. It looks at the focused element first: "a" there would make a new cell.
-  root.addEventListener("focusin", ({ target }) => (target as Element).setAttribute("data-lm-suppress-shortcuts", ""));
+  root.addEventListener("focusin", ({ target }) =>
+    (target as Element).setAttribute("data-lm-suppress-shortcuts", ""),
+  );
   root.setAttribute("data-lm-suppress-shortcuts", "");
   el.append(root);
   try {
@@ -62,7 +64,8 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     observer.observe(root);
     signal.addEventListener("abort", () => observer.disconnect());
     // base.css gives the root's colour a very short transition: its end tells of a new theme, whatever the host.
-    for (const end of ["transitionend", "transitioncancel"]) root.addEventListener(end, measure, { signal });
+    for (const end of ["transitionend", "transitioncancel"])
+      root.addEventListener(end, measure, { signal });
     root.addEventListener("keydown", (event) => press(event, store), { signal });
     // One frame more: what is painted must still reach the screen, and that takes a core of its own.
     afterPaint(() => afterPaint(later));
@@ -84,7 +87,13 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       });
     };
   } catch (error) {
-    root.append(make("div", "error", `The widget could not start: ${error instanceof Error ? error.message : error}`));
+    root.append(
+      make(
+        "div",
+        "error",
+        `The widget could not start: ${error instanceof Error ? error.message : error}`,
+      ),
+    );
     console.error(error);
   }
   return () => {

@@ -21,7 +21,12 @@ def main(notebook: Path, out: Path) -> None:
     name = notebook.stem.split("_", 1)[-1]
     page, picture = out.resolve() / f"{name}.html", out.resolve() / f"{name}.png"
     book.cells.append(nbformat.v4.new_code_cell(SAVE.format(html=str(page), png=str(picture))))
-    NotebookClient(book, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(notebook.parent)}}).execute()
+    NotebookClient(
+        book,
+        timeout=1200,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(notebook.parent)}},
+    ).execute()
     book.cells.pop()
     nbformat.write(book, out / f"{name}.ipynb")
     print(f"wrote {out / name}.html, .png and .ipynb")

@@ -31,7 +31,9 @@ def _without_widget(output: nbformat.NotebookNode) -> nbformat.NotebookNode | No
     data = output.get("data", {})
     if WIDGET not in data:
         return output
-    output.data = nbformat.from_dict({kind: value for kind, value in data.items() if kind.startswith("image/")})
+    output.data = nbformat.from_dict(
+        {kind: value for kind, value in data.items() if kind.startswith("image/")}
+    )
     return output if output.data else None
 
 
@@ -39,7 +41,12 @@ def main(notebook: Path) -> None:
     """Execute ``notebook`` in its own folder and write it back; one that fails stays as it was."""
     book = nbformat.read(notebook, as_version=4)
     NotebookClient(
-        book, timeout=600, kernel_name="python3", record_timing=False, coalesce_streams=True, resources={"metadata": {"path": str(notebook.parent)}}
+        book,
+        timeout=600,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(notebook.parent)}},
     ).execute()
     nbformat.write(plain(book), notebook)
     print(f"wrote {notebook} ({notebook.stat().st_size / 1024:.0f} KB)")

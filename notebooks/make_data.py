@@ -20,8 +20,14 @@ def main() -> None:
     """Score and write."""
     model = hw.load()
     for name, (suite, prompts, method) in MADE.items():
-        scores = hw.score(model, [task.sample(prompts) for task in hw.tasks.suite(suite)], method=method)
-        print(scores, f"{scores.save(TO / f'{name}.safetensors').stat().st_size / 1024:.0f} KB", sep="\n")
+        scores = hw.score(
+            model, [task.sample(prompts) for task in hw.tasks.suite(suite)], method=method
+        )
+        print(
+            scores,
+            f"{scores.save(TO / f'{name}.safetensors').stat().st_size / 1024:.0f} KB",
+            sep="\n",
+        )
 
 
 if __name__ == "__main__":

@@ -56,8 +56,13 @@ def check(what: str) -> Callable[[Callable[..., str]], Callable[..., Said]]:
                 return Said(True, function(*arguments))
             except _Off as off:
                 return Said(False, str(off))
-            except Exception as error:  # a student's input may be anything; what the lab has to say goes through
-                return Said(False, f"This could not be checked: {' '.join(str(error).split()) or type(error).__name__} The answer should be {what}.")
+            except (
+                Exception
+            ) as error:  # a student's input may be anything; what the lab has to say goes through
+                return Said(
+                    False,
+                    f"This could not be checked: {' '.join(str(error).split()) or type(error).__name__} The answer should be {what}.",
+                )
 
         return checked
 
@@ -75,37 +80,68 @@ def count(lab: Any, answer: Any) -> str:
     if number == layers * heads:
         return f"{layers} layers x {heads} heads = {layers * heads}: one cell of the map each."
     if number == layers + heads:
-        raise _Off(f"{number:g} is {layers} + {heads}; every layer has {heads} heads of its own, so multiply.")
+        raise _Off(
+            f"{number:g} is {layers} + {heads}; every layer has {heads} heads of its own, so multiply."
+        )
     if number in (layers, heads):
-        raise _Off(f"{number:g} is how many {'layers there are' if number == layers else 'heads one layer has'}; count the cells of one whole map.")
+        raise _Off(
+            f"{number:g} is how many {'layers there are' if number == layers else 'heads one layer has'}; count the cells of one whole map."
+        )
     raise _Off(f"{number:g} is not it: count the rows and the columns of one map, and multiply.")
 
 
 @check('a prompt and the token that follows, such as ("The capital of Italy is", " Rome")')
 def next_token(model: Any, used: Iterable[str], answer: Any) -> str:
     """Is the token the one that the model finds likeliest after the prompt? Prompts in ``used`` are the lesson's own."""
-    from headwidget import prompt  # noqa: PLC0415
+    from headwidget.live import reading  # noqa: PLC0415
 
     text, token = _texts(answer)
     if text.strip() in {one.strip() for one in used}:
         raise _Off(f"{text!r} is the lesson's own example; find another.")
-    read = prompt.read(model, text)
+    read = reading.read(model, text)
     first = read.predictions[0]
-    known = {one.text: one for one in reversed(read.predictions)}  # tokens may look alike: the likeliest counts
+    known = {
+        one.text: one for one in reversed(read.predictions)
+    }  # tokens may look alike: the likeliest counts
     if token == first.text:
-        row, head = np.unravel_index(int(read.maps[0].argmax()), read.maps[0].shape) if len(read.maps) else (None, None)
-        adds = "" if row is None else f" {_named((model.layers[row].index, int(head)))} adds most to its logit, {read.maps[0][row, head]:.1f}."
+        row, head = (
+            np.unravel_index(int(read.maps[0].argmax()), read.maps[0].shape)
+            if len(read.maps)
+            else (None, None)
+        )
+        adds = (
+            ""
+            if row is None
+            else f" {_named((model.layers[row].index, int(head)))} adds most to its logit, {read.maps[0][row, head]:.1f}."
+        )
         return f"After {text!r} the model says {token!r} with {first.probability:.0%}.{adds}"
     spaced = f" {token.strip()}"
-    if text != text.rstrip() and spaced in {one.text for one in prompt.read(model, text.rstrip()).predictions}:
-        raise _Off(f"The prompt ends in a space, which {spaced!r} brings along itself: try {text.rstrip()!r}.")
+    if text != text.rstrip() and spaced in {
+        one.text for one in reading.read(model, text.rstrip()).predictions
+    }:
+        raise _Off(
+            f"The prompt ends in a space, which {spaced!r} brings along itself: try {text.rstrip()!r}."
+        )
     if token != spaced and token not in known and spaced in known:
-        raise _Off(f"{token!r} is not what follows, {spaced!r} is a candidate ({known[spaced].probability:.0%}): a word's space belongs to its token.")
-    pieces = [model.tokenizer.decode([one]) for one in model.tokenizer(token, add_special_tokens=False)["input_ids"]]
+        raise _Off(
+            f"{token!r} is not what follows, {spaced!r} is a candidate ({known[spaced].probability:.0%}): a word's space belongs to its token."
+        )
+    pieces = [
+        model.tokenizer.decode([one])
+        for one in model.tokenizer(token, add_special_tokens=False)["input_ids"]
+    ]
     if token not in known and len(pieces) > 1:
-        raise _Off(f"{token!r} is {len(pieces)} tokens, {', '.join(map(repr, pieces[:4]))}; the list shows the first that follows, here {first.text!r}.")
-    place = f"{known[token].probability:.0%}" if token in known else f"less than {read.predictions[-1].probability:.1%}"
-    raise _Off(f"{token!r} has {place}, {first.text!r} has {first.probability:.0%}: answer with that, or change the prompt until the model agrees with you.")
+        raise _Off(
+            f"{token!r} is {len(pieces)} tokens, {', '.join(map(repr, pieces[:4]))}; the list shows the first that follows, here {first.text!r}."
+        )
+    place = (
+        f"{known[token].probability:.0%}"
+        if token in known
+        else f"less than {read.predictions[-1].probability:.1%}"
+    )
+    raise _Off(
+        f"{token!r} has {place}, {first.text!r} has {first.probability:.0%}: answer with that, or change the prompt until the model agrees with you."
+    )
 
 
 @check("a number, such as 0.3, or lab.threshold")
@@ -118,12 +154,22 @@ def threshold(scores: Any, task: str, answer: Any) -> str:
     on = mean >= number
     passing = int(on.sum())
     if number <= 0:
-        raise _Off(f"{number:g} lets {passing} of {mean.size} heads pass, also those that do nothing or hurt: a threshold for what helps is above 0.")
+        raise _Off(
+            f"{number:g} lets {passing} of {mean.size} heads pass, also those that do nothing or hurt: a threshold for what helps is above 0."
+        )
     if passing > MANY:
-        raise _Off(f"{number:g} lets {passing} of {mean.size} heads pass on {task}, more than {MANY}: go higher.")
+        raise _Off(
+            f"{number:g} lets {passing} of {mean.size} heads pass on {task}, more than {MANY}: go higher."
+        )
     if passing < FEW:
-        top = f"the strongest reaches {mean.max():.2g}" if not passing else f"the {FEW}th strongest reaches {np.sort(mean.ravel())[-FEW]:.2g}"
-        raise _Off(f"{number:g} lets {passing} of {mean.size} heads pass on {task}, fewer than {FEW}; {top}: go lower.")
+        top = (
+            f"the strongest reaches {mean.max():.2g}"
+            if not passing
+            else f"the {FEW}th strongest reaches {np.sort(mean.ravel())[-FEW]:.2g}"
+        )
+        raise _Off(
+            f"{number:g} lets {passing} of {mean.size} heads pass on {task}, fewer than {FEW}; {top}: go lower."
+        )
     positive = (runs > 0).sum(0)  # (layer, head)
     sure = int((positive[on] == len(runs)).sum())
     row, head = min(np.argwhere(on).tolist(), key=lambda one: positive[one[0], one[1]])
@@ -138,7 +184,9 @@ def knockout(lab: Any, task: str, answer: Any) -> str:
     _scored(scores, task)
     heads = _heads(answer, scores)
     if len(heads) > MOST:
-        raise _Off(f"These are {len(heads)} heads; use {MOST} or fewer: with enough heads off any set breaks the model.")
+        raise _Off(
+            f"These are {len(heads)} heads; use {MOST} or fewer: with enough heads off any set breaks the model."
+        )
     gates = np.ones(scores.shape, np.float32)
     for layer, head in heads:
         gates[scores.layers.index(layer), head] = 0
@@ -156,7 +204,9 @@ def _measure(lab: Any) -> None:
     end = time.monotonic() + LONGEST
     while not lab.effect.get("done"):
         if time.monotonic() > end:
-            raise _Off("Measuring takes too long: stop what else runs (lab.stop()) and check again.")
+            raise _Off(
+                "Measuring takes too long: stop what else runs (lab.stop()) and check again."
+            )
         time.sleep(0.05)
 
 
@@ -164,18 +214,32 @@ def compared(effect: Mapping[str, Any], task: str, hint: str = "") -> str:
     """What was measured, in a sentence; ``_Off`` where the heads did no more than a control."""
     rows = {row["name"]: row for row in effect.get("tasks", ())}
     if task not in rows:
-        raise _Off(f"{task} was not measured, only {', '.join(rows) or 'nothing'}: put it among the tasks of the lab (lab.asked) and try again.")
+        raise _Off(
+            f"{task} was not measured, only {', '.join(rows) or 'nothing'}: put it among the tasks of the lab (lab.asked) and try again."
+        )
     row, one = rows[task], effect["heads"] == 1
-    before, after, others = _log_p(row["before"]), _log_p(row["after"]), [_log_p(control) for control in row["controls"]]
+    before, after, others = (
+        _log_p(row["before"]),
+        _log_p(row["after"]),
+        [_log_p(control) for control in row["controls"]],
+    )
     if not others:
-        raise _Off("There are no other heads in these layers to compare with: take fewer heads of a layer.")
+        raise _Off(
+            "There are no other heads in these layers to compare with: take fewer heads of a layer."
+        )
     many = f"these {effect['heads']} heads cost"
     least, most, own = before - max(others), before - min(others), before - after
     these = f"Off, {'this head costs' if one else many} {own:.2f} of the answer's log-probability on {task}"
     control = f"random heads of the same layers cost {least:.2f} to {most:.2f}{' (below 0: better without)' if min(own, least) < 0 else ''}"
     if own <= most:
-        raise _Off(f"{these}; {control}. That is no more than random heads do: pick heads with a high score on {task}.{hint}")
-    elsewhere = [f"{name} goes from {_log_p(other['before']):.2f} to {_log_p(other['after']):.2f}" for name, other in rows.items() if name != task]
+        raise _Off(
+            f"{these}; {control}. That is no more than random heads do: pick heads with a high score on {task}.{hint}"
+        )
+    elsewhere = [
+        f"{name} goes from {_log_p(other['before']):.2f} to {_log_p(other['after']):.2f}"
+        for name, other in rows.items()
+        if name != task
+    ]
     right = f"Right answers go from {row['before']['accuracy']:.0%} to {row['after']['accuracy']:.0%} of {row['prompts']} prompts"
     return (
         f"{these}; {control}. {right}{''.join(f'; {other}' for other in elsewhere)}. "
@@ -192,8 +256,12 @@ def shared(one: Any, other: Any, task: str, answer: Any) -> str:
     tops = {scores.method: set(scores.top(task, MOST)) for scores in (one, other)}
     both = set.intersection(*tops.values())
     for head in sorted(heads - both):
-        places = ", ".join(f"{_place(scores, task, head)} by {scores.method}" for scores in (one, other))
-        raise _Off(f"{_named(head)} is not among the top {MOST} of both: its places on {task} are {places}.")
+        places = ", ".join(
+            f"{_place(scores, task, head)} by {scores.method}" for scores in (one, other)
+        )
+        raise _Off(
+            f"{_named(head)} is not among the top {MOST} of both: its places on {task} are {places}."
+        )
     if missing := len(both - heads):
         raise _Off(
             f"{len(heads)} found, {missing} more to find: compare {' and '.join(f'the top {MOST} by {name}' for name in tops)}, or look at the scatter's upper right."
@@ -219,7 +287,9 @@ def claim(answer: Any) -> str:
     """Which of the claims do the numbers of this lesson carry?"""
     letter = answer.strip().strip(".()'\"").lower() if isinstance(answer, str) else None
     if letter not in CLAIMS:
-        raise _Off(f"The answer is one of the letters {', '.join(CLAIMS)} in quotes; got {_shown(answer)}.")
+        raise _Off(
+            f"The answer is one of the letters {', '.join(CLAIMS)} in quotes; got {_shown(answer)}."
+        )
     if letter in _WHY_NOT:
         raise _Off(f"({letter}) says more than was measured. {_WHY_NOT[letter]}")
     return f"({letter}) is what was measured, with its control, and no more. On {MOST} heads, 12 prompts and 3 random sets: a start, not a proof."
@@ -229,7 +299,11 @@ def claim(answer: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    return f"{value!r:.60}" if isinstance(value, (str, numbers.Number, tuple, list, dict)) else f"a {type(value).__name__}"
+    return (
+        f"{value!r:.60}"
+        if isinstance(value, (str, numbers.Number, tuple, list, dict))
+        else f"a {type(value).__name__}"
+    )
 
 
 def _number(value: Any) -> float:
@@ -260,7 +334,9 @@ def _whole(value: Any) -> bool:
 def _heads(value: Any, scores: Any, *, none: bool = False) -> list[Head]:
     """Heads as (layer, head), each once and each in the model; one alone may stand without a list."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise _Off(f"Heads are a list of (layer, head), such as [(3, 1), (5, 0)]; got {_shown(value)}.")
+        raise _Off(
+            f"Heads are a list of (layer, head), such as [(3, 1), (5, 0)]; got {_shown(value)}."
+        )
     listed = list(itertools.islice(value, scores.shape[0] * scores.shape[1] + 1))
     if len(listed) == 2 and all(map(_whole, listed)):
         listed = [listed]
@@ -268,10 +344,16 @@ def _heads(value: Any, scores: Any, *, none: bool = False) -> list[Head]:
     for one in listed:
         pair = tuple(one) if isinstance(one, (tuple, list, np.ndarray)) else ()
         if len(pair) != 2 or not all(map(_whole, pair)):
-            raise _Off(f"A head is two whole numbers, (layer, head), such as (3, 1); got {_shown(one)}.")
+            raise _Off(
+                f"A head is two whole numbers, (layer, head), such as (3, 1); got {_shown(one)}."
+            )
         layer, head = int(pair[0]), int(pair[1])
         if layer not in scores.layers or not 0 <= head < scores.shape[1]:
-            swapped = " Is it (head, layer)? The layer comes first." if head in scores.layers and 0 <= layer < scores.shape[1] else ""
+            swapped = (
+                " Is it (head, layer)? The layer comes first."
+                if head in scores.layers and 0 <= layer < scores.shape[1]
+                else ""
+            )
             raise _Off(
                 f"There is no head ({layer}, {head}): layers go from {scores.layers[0]} to {scores.layers[-1]}, heads from 0 to {scores.shape[1] - 1}.{swapped}"
             )
@@ -279,7 +361,9 @@ def _heads(value: Any, scores: Any, *, none: bool = False) -> list[Head]:
     if len(set(found)) < len(found):
         raise _Off("A head is in the list twice; name each once.")
     if not found and not none:
-        raise _Off("The list is empty: name a head, or select some in the widget and use lab.selected.")
+        raise _Off(
+            "The list is empty: name a head, or select some in the widget and use lab.selected."
+        )
     return found
 
 
@@ -287,7 +371,9 @@ def _scored(scores: Any, task: str) -> None:
     if scores is None:
         raise _Off("Nothing is scored yet: press Run, or run the cell with lab.run, first.")
     if task not in scores.tasks:
-        raise _Off(f"{task} is not scored, only {', '.join(scores.tasks)}: run again with all tasks of the lesson.")
+        raise _Off(
+            f"{task} is not scored, only {', '.join(scores.tasks)}: run again with all tasks of the lesson."
+        )
 
 
 # ---- saying it ----
@@ -311,7 +397,11 @@ def _places(scores: Any, task: str, heads: list[Head]) -> str:
     """Where heads stand on the task, and whether they are another's."""
     places = sorted(_place(scores, task, head) for head in heads)
     size = scores.shape[0] * scores.shape[1]
-    where = f" Yours are in places {places[0]} to {places[-1]} of {size}" if len(places) > 1 else f" Yours is in place {places[0]} of {size}"
+    where = (
+        f" Yours are in places {places[0]} to {places[-1]} of {size}"
+        if len(places) > 1
+        else f" Yours is in place {places[0]} of {size}"
+    )
     for other in scores.tasks:
         known = len(set(heads) & set(scores.top(other, MOST)))
         if other != task and 2 * known > len(heads):

@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
+from headwidget.display.explorer import Explorer
 from headwidget.scores import HeadScores
-from headwidget.widget import Explorer
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from headwidget.effect import Effect
+    from headwidget.display.effect import Effect
 
 __all__ = ["dashboard", "histogram", "knockout_curve", "layer_profile", "scatter"]
 
@@ -56,7 +56,12 @@ def layer_profile(explorer: Explorer, of: Literal["mean", "max", "passing"] = "m
     return LayerProfile(explorer, of)
 
 
-def scatter(explorer: Explorer, other: Explorer | HeadScores | None = None, x: str | None = None, y: str | None = None) -> Any:
+def scatter(
+    explorer: Explorer,
+    other: Explorer | HeadScores | None = None,
+    x: str | None = None,
+    y: str | None = None,
+) -> Any:
     """One task against another, or against the same task in ``other`` (an explorer or scores of the same heads), with Spearman's rank correlation.
 
     A dot is a head; drawing round dots sets ``explorer.selected``. ``x`` is a task of the explorer, ``y`` one of ``other`` where it is given; by default
@@ -97,7 +102,7 @@ def knockout_curve(
     ``measure``). With an explorer it goes to the task that is shown there.
     """
     from headwidget.charts import curve
-    from headwidget.effect import MEASURES
+    from headwidget.display.effect import MEASURES
 
     if explorer is not None:
         _explorer(explorer, "knockout_curve")
@@ -105,7 +110,9 @@ def knockout_curve(
         raise ValueError(f"measure is {', '.join(map(repr, MEASURES))}; got {measure!r}.")
     made, factor = curve.tables(found, measure)
     if measure not in made or not len(made[measure]):
-        raise ValueError(f"there is no {MEASURES[measure]} to draw: no top heads were measured beside a control.")
+        raise ValueError(
+            f"there is no {MEASURES[measure]} to draw: no top heads were measured beside a control."
+        )
     if (instead := _instead()) is not None:
         return instead
     return curve.KnockoutCurve(made, explorer, measure, factor)
@@ -124,7 +131,11 @@ def dashboard(explorer: Explorer, charts: Iterable[Any] | None = None) -> Any:
     """
     _explorer(explorer, "dashboard")
     named = {"histogram": histogram, "layer_profile": layer_profile, "scatter": scatter}
-    wanted = ["histogram", "layer_profile", *(["scatter"] if len(explorer._shown.tasks) > 1 else [])] if charts is None else _listed(charts)
+    wanted = (
+        ["histogram", "layer_profile", *(["scatter"] if len(explorer._shown.tasks) > 1 else [])]
+        if charts is None
+        else _listed(charts)
+    )
     for chart in wanted:
         if isinstance(chart, str) and chart not in named:
             raise ValueError(
@@ -140,7 +151,9 @@ def dashboard(explorer: Explorer, charts: Iterable[Any] | None = None) -> Any:
         if not isinstance(chart, (str, ipywidgets.Widget)):
             raise TypeError(f"charts are names or widgets; got {_kind(chart)}.")
     made = [named[chart](explorer) if isinstance(chart, str) else chart for chart in wanted]
-    return Dashboard(explorer, made, [chart for chart, name in zip(made, wanted) if isinstance(name, str)])
+    return Dashboard(
+        explorer, made, [chart for chart, name in zip(made, wanted) if isinstance(name, str)]
+    )
 
 
 # ---- where there are no charts ----
@@ -178,7 +191,11 @@ def _instead() -> Instead | None:
 
 def _explorer(value: Any, what: str) -> None:
     if not isinstance(value, Explorer):
-        do = "hw.explore(scores) makes one" if isinstance(value, HeadScores) else "make one with hw.explore(scores)"
+        do = (
+            "hw.explore(scores) makes one"
+            if isinstance(value, HeadScores)
+            else "make one with hw.explore(scores)"
+        )
         raise TypeError(f"{what} takes an explorer, which it follows; got {_kind(value)}: {do}.")
 
 
@@ -187,18 +204,24 @@ def _against(x: str, there: HeadScores, same: list[str] | None) -> str:
     if same is not None:
         others = [name for name in same if name != x]
         if not others:
-            raise ValueError(f"these scores have one task, {x!r}; give scatter other scores to draw it against, e.g. scatter(explorer, other).")
+            raise ValueError(
+                f"these scores have one task, {x!r}; give scatter other scores to draw it against, e.g. scatter(explorer, other)."
+            )
         return others[0]
     if x in there.tasks:
         return x
     if len(there.tasks) == 1:
         return there.tasks[0]
-    raise ValueError(f"the other scores have no task {x!r}; say which of {', '.join(map(repr, there.tasks))} goes up, as y=.")
+    raise ValueError(
+        f"the other scores have no task {x!r}; say which of {', '.join(map(repr, there.tasks))} goes up, as y=."
+    )
 
 
 def _listed(charts: Any) -> list[Any]:
     if isinstance(charts, str) or not isinstance(charts, Iterable):
-        raise TypeError(f"charts is a list of names and charts, e.g. ['histogram', 'scatter']; got {charts!r}.")
+        raise TypeError(
+            f"charts is a list of names and charts, e.g. ['histogram', 'scatter']; got {charts!r}."
+        )
     return list(charts)
 
 

@@ -12,10 +12,10 @@ import bqplot
 import ipywidgets  # type: ignore[import-untyped]
 import numpy as np
 
-from headwidget import views
+from headwidget.display import scales
 
 if TYPE_CHECKING:
-    from headwidget.widget import Explorer
+    from headwidget.display.explorer import Explorer
 
 ACCENT, PLAIN, GREY = "#d9720d", "#3f87c8", "#8a8a8a"
 """What is chosen, what is not, and what stands behind: apart in every kind of colour vision, and on white and near black alike."""
@@ -42,11 +42,21 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
     figure: Any
     """The bqplot figure."""
 
-    def __init__(self, scales: Sequence[Any], marks: Sequence[Any], axes: Sequence[Any], *, interaction: Any = None, choices: Sequence[Any] = ()) -> None:
+    def __init__(
+        self,
+        scales: Sequence[Any],
+        marks: Sequence[Any],
+        axes: Sequence[Any],
+        *,
+        interaction: Any = None,
+        choices: Sequence[Any] = (),
+    ) -> None:
         self._scales, self._choices = list(scales), list(choices)
         self._heard: list[tuple[Any, Callable[[Any], None], tuple[str, ...]]] = []
         self._style = ipywidgets.HTML(STYLE, layout={"display": "none"})
-        self._title, self._note = (ipywidgets.HTML(layout={"margin": "0", "flex": "0 0 auto"}) for _ in range(2))
+        self._title, self._note = (
+            ipywidgets.HTML(layout={"margin": "0", "flex": "0 0 auto"}) for _ in range(2)
+        )
         self.figure = bqplot.Figure(
             marks=list(marks),
             axes=list(axes),
@@ -57,7 +67,10 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
             layout={"width": "auto", "min_width": "0", "height": "230px", "flex": "0 0 auto"},
         )
         top = [ipywidgets.HBox(list(choices), layout={"flex_flow": "row wrap"})] if choices else []
-        super().__init__([self._style, self._title, *top, self.figure, self._note], layout={"width": "auto", "max_width": "620px", "overflow": "visible"})
+        super().__init__(
+            [self._style, self._title, *top, self.figure, self._note],
+            layout={"width": "auto", "max_width": "620px", "overflow": "visible"},
+        )
         self.add_class("hw-chart")
 
     # ---- what it says ----
@@ -83,7 +96,9 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
         """A key below the figure: (name, colour, dashes) of each line."""
         self._said = (self._said[0], ", ".join(name for name, _, _ in entries))
         line = '<span class="hw-chart-entry"><span class="hw-chart-key" style="border-top-style: {}; border-top-color: {}"></span>{}</span>'
-        self._note.value = _text(" ".join(line.format(dashes, colour, _plain(name)) for name, colour, dashes in entries))
+        self._note.value = _text(
+            " ".join(line.format(dashes, colour, _plain(name)) for name, colour, dashes in entries)
+        )
 
     # ---- following and letting go ----
 
@@ -115,7 +130,14 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
     def close(self) -> None:
         """Close the chart and all its parts; the explorer no longer knows of it. A second time does nothing."""
         self._let_go()
-        for part in [self.figure.interaction, *self.figure.marks, *self.figure.axes, *self._scales, *self._choices, *self.children]:
+        for part in [
+            self.figure.interaction,
+            *self.figure.marks,
+            *self.figure.axes,
+            *self._scales,
+            *self._choices,
+            *self.children,
+        ]:
             if part is not None:
                 part.close()
         super().close()
@@ -125,16 +147,26 @@ def axis(scale: Any, label: str = "", *, upright: bool = False, **options: Any) 
     """An axis with few ticks and its label close by."""
     offset = "44px" if upright else "32px"
     return bqplot.Axis(
-        scale=scale, label=label, label_offset=offset, side="left" if upright else "bottom", grid_lines="solid" if upright else "none", **options
+        scale=scale,
+        label=label,
+        label_offset=offset,
+        side="left" if upright else "bottom",
+        grid_lines="solid" if upright else "none",
+        **options,
     )
 
 
 def span(axis: Any, low: float, high: float) -> None:
     """An axis from ``low`` to ``high`` with ticks at round numbers; bqplot's own are as far apart as it takes."""
     axis.scale.min, axis.scale.max = low, high
-    step = views.nice_step((high - low) / 5)
-    digits = views.decimals(step)
-    axis.tick_values = np.array([views.clean(k * step) for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)])
+    step = scales.nice_step((high - low) / 5)
+    digits = scales.decimals(step)
+    axis.tick_values = np.array(
+        [
+            scales.clean(k * step)
+            for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+        ]
+    )
     axis.tick_format = ".1e" if digits < 0 else f",.{digits}f"
 
 
@@ -158,7 +190,9 @@ def look(task: int) -> tuple[str, str]:
 
 
 def _plain(text: str) -> str:
-    return escape(text).replace("$", "<span>$</span>")  # JupyterLab typesets what stands between dollars
+    return escape(text).replace(
+        "$", "<span>$</span>"
+    )  # JupyterLab typesets what stands between dollars
 
 
 def _text(html: str) -> str:

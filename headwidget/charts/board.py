@@ -6,7 +6,7 @@ from typing import Any
 
 import ipywidgets  # type: ignore[import-untyped]
 
-from headwidget.widget import Explorer
+from headwidget.display.explorer import Explorer
 
 
 class Dashboard(ipywidgets.AppLayout):  # type: ignore[misc]
@@ -14,10 +14,36 @@ class Dashboard(ipywidgets.AppLayout):  # type: ignore[misc]
 
     def __init__(self, explorer: Explorer, charts: list[Any], own: list[Any]) -> None:
         self._own = own
-        middle = ipywidgets.VBox([explorer], layout={"flex": "4 1 520px", "min_width": "0", "max_width": "100%", "overflow": "visible"})
-        beside = [ipywidgets.Box([chart], layout={"flex": "1 1 300px", "min_width": "0", "max_width": "620px", "display": "block"}) for chart in charts]
+        middle = ipywidgets.VBox(
+            [explorer],
+            layout={
+                "flex": "4 1 520px",
+                "min_width": "0",
+                "max_width": "100%",
+                "overflow": "visible",
+            },
+        )
+        beside = [
+            ipywidgets.Box(
+                [chart],
+                layout={
+                    "flex": "1 1 300px",
+                    "min_width": "0",
+                    "max_width": "620px",
+                    "display": "block",
+                },
+            )
+            for chart in charts
+        ]
         side = ipywidgets.Box(
-            beside, layout={"flex": "1 1 320px", "flex_flow": "row wrap", "min_width": "0", "align_content": "flex-start", "grid_gap": "12px"}
+            beside,
+            layout={
+                "flex": "1 1 320px",
+                "flex_flow": "row wrap",
+                "min_width": "0",
+                "align_content": "flex-start",
+                "grid_gap": "12px",
+            },
         )
         super().__init__(center=middle, right_sidebar=side if charts else None)
         # Panes of a grid stay where they are; in a row that wraps, the sidebar goes below. AppLayout puts the centre last: order puts it first.

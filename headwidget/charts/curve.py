@@ -10,12 +10,12 @@ import numpy as np
 
 from headwidget.charts.base import ACCENT, GREY, Chart, axis, span, together
 from headwidget.charts.shown import shown
-from headwidget.effect import MEASURES, Effect
+from headwidget.display.effect import MEASURES, Effect
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from headwidget.widget import Explorer
+    from headwidget.display.explorer import Explorer
 
 Pair = tuple[str, str]
 """(method, the task whose heads they are)."""
@@ -31,27 +31,85 @@ WIDE = 8
 class KnockoutCurve(Chart):
     """The change that a task's top k heads make, the mean of the controls, and a bar from the least to the largest of them."""
 
-    def __init__(self, tables: dict[str, pd.DataFrame], explorer: Explorer | None, measure: str, factor: float | None) -> None:
+    def __init__(
+        self,
+        tables: dict[str, pd.DataFrame],
+        explorer: Explorer | None,
+        measure: str,
+        factor: float | None,
+    ) -> None:
         self.explorer, self._tables, self._factor = explorer, tables, factor
-        pairs: list[Pair] = list(dict.fromkeys((str(m), str(t)) for m, t in tables[measure][["method", "heads_of"]].itertuples(index=False, name=None)))
+        pairs: list[Pair] = list(
+            dict.fromkeys(
+                (str(m), str(t))
+                for m, t in tables[measure][["method", "heads_of"]].itertuples(
+                    index=False, name=None
+                )
+            )
+        )
         methods = {method for method, _ in pairs}
-        self.pair = ipywidgets.Dropdown(options={f"{t} · {m}" if len(methods) > 1 else t: (m, t) for m, t in pairs}, layout={"width": "auto"})
-        self.measure = ipywidgets.Dropdown(options={MEASURES.get(name, name): name for name in tables}, value=measure, layout={"width": "auto"})
-        ks = np.unique(np.concatenate([table["k"].to_numpy(np.float64) for table in tables.values()]))
+        self.pair = ipywidgets.Dropdown(
+            options={f"{t} · {m}" if len(methods) > 1 else t: (m, t) for m, t in pairs},
+            layout={"width": "auto"},
+        )
+        self.measure = ipywidgets.Dropdown(
+            options={MEASURES.get(name, name): name for name in tables},
+            value=measure,
+            layout={"width": "auto"},
+        )
+        ks = np.unique(
+            np.concatenate([table["k"].to_numpy(np.float64) for table in tables.values()])
+        )
         self._x = bqplot.LogScale() if ks[-1] >= WIDE * ks[0] else bqplot.LinearScale()
         room = (0.85, 1.18) if isinstance(self._x, bqplot.LogScale) else (1.0, 1.0)
         side = 0.0 if room[0] < 1 else 0.06 * (ks[-1] - ks[0]) or 0.5
         self._x.min, self._x.max = float(ks[0] * room[0] - side), float(ks[-1] * room[1] + side)
         self._y = bqplot.LinearScale()
         scales = {"x": self._x, "y": self._y}
-        self.zero = bqplot.Lines(x=[self._x.min, self._x.max], y=[0.0, 0.0], scales=scales, colors=[GREY], stroke_width=1, line_style="dotted")
-        self.range = bqplot.Lines(x=[], y=[], scales=scales, colors=[GREY], stroke_width=5, opacities=[0.45] * len(ks))
-        self.control = bqplot.Lines(x=[], y=[], scales=scales, colors=[GREY], stroke_width=2, line_style="dashed", marker="square", marker_size=36)
-        self.top = bqplot.Lines(x=[], y=[], scales=scales, colors=[ACCENT], stroke_width=2.5, marker="circle", marker_size=44)
-        self._across = axis(self._x, "heads turned off, k" if factor in (0, None) else f"heads × {factor:g}, k", tick_values=_ticks(ks), tick_format="d")
+        self.zero = bqplot.Lines(
+            x=[self._x.min, self._x.max],
+            y=[0.0, 0.0],
+            scales=scales,
+            colors=[GREY],
+            stroke_width=1,
+            line_style="dotted",
+        )
+        self.range = bqplot.Lines(
+            x=[], y=[], scales=scales, colors=[GREY], stroke_width=5, opacities=[0.45] * len(ks)
+        )
+        self.control = bqplot.Lines(
+            x=[],
+            y=[],
+            scales=scales,
+            colors=[GREY],
+            stroke_width=2,
+            line_style="dashed",
+            marker="square",
+            marker_size=36,
+        )
+        self.top = bqplot.Lines(
+            x=[],
+            y=[],
+            scales=scales,
+            colors=[ACCENT],
+            stroke_width=2.5,
+            marker="circle",
+            marker_size=44,
+        )
+        self._across = axis(
+            self._x,
+            "heads turned off, k" if factor in (0, None) else f"heads × {factor:g}, k",
+            tick_values=_ticks(ks),
+            tick_format="d",
+        )
         self._up = axis(self._y, upright=True)
         choices = [choice for choice in (self.pair, self.measure) if len(choice.options) > 1]
-        super().__init__([self._x, self._y], [self.zero, self.range, self.control, self.top], [self._across, self._up], choices=choices)
+        super().__init__(
+            [self._x, self._y],
+            [self.zero, self.range, self.control, self.top],
+            [self._across, self._up],
+            choices=choices,
+        )
         self._choices = [self.pair, self.measure]  # also one that is not shown
         for choice in (self.pair, self.measure):
             self._hear(choice, self._changed, "value")
@@ -69,7 +127,9 @@ class KnockoutCurve(Chart):
         """The first task that the explorer shows and that heads were turned off for; by the explorer's own method where there are several."""
         assert self.explorer is not None
         now = shown(self.explorer)
-        found = [pair for task in now.tasks for pair in self.pair.options.values() if pair[1] == task]
+        found = [
+            pair for task in now.tasks for pair in self.pair.options.values() if pair[1] == task
+        ]
         found.sort(key=lambda pair: pair[0] != now.scores.method)
         if found and (self.explorer.task is not None or self.pair.value[1] not in now.tasks):
             self.pair.value = found[0]
@@ -78,7 +138,10 @@ class KnockoutCurve(Chart):
         (method, task), measure = self.pair.value, self.measure.value
         table = self._tables[measure]
         part = table[(table["method"] == method) & (table["heads_of"] == task)].sort_values("k")
-        k, top, mean, low, high = (part[name].to_numpy(np.float64) for name in ("k", "top", "control", "control_low", "control_high"))
+        k, top, mean, low, high = (
+            part[name].to_numpy(np.float64)
+            for name in ("k", "top", "control", "control_low", "control_high")
+        )
         reach = np.concatenate([low, high, top, [0.0]])
         reach = reach[np.isfinite(reach)]
         room = 0.06 * (reach.max() - reach.min()) or 0.5
@@ -91,8 +154,19 @@ class KnockoutCurve(Chart):
         beats = part["beats_control"].astype(bool)
         draws = sorted(set(part["draws"].astype(int)))
         many = f"{draws[0]}" if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
-        self._say(task, f"{method}: top heads beyond every control at {int(beats.sum())} of {len(part)} k")
-        self._key([("top k heads", ACCENT, "solid"), (f"random heads of the same layers, mean and range of {many} draws", GREY, "dashed")])
+        self._say(
+            task, f"{method}: top heads beyond every control at {int(beats.sum())} of {len(part)} k"
+        )
+        self._key(
+            [
+                ("top k heads", ACCENT, "solid"),
+                (
+                    f"random heads of the same layers, mean and range of {many} draws",
+                    GREY,
+                    "dashed",
+                ),
+            ]
+        )
 
 
 def tables(found: Any, measure: str) -> tuple[dict[str, pd.DataFrame], float | None]:
@@ -103,14 +177,41 @@ def tables(found: Any, measure: str) -> tuple[dict[str, pd.DataFrame], float | N
         made = {name: _whole(found.summary(name)) for name in (measure, *MEASURES)}
         return {name: table for name, table in made.items() if len(table)}, found.factor
     if not isinstance(found, pd.DataFrame):
-        raise TypeError(f"knockout_curve takes what hw.knockout gives, its .frame or its .summary(); got a {type(found).__name__}.")
+        raise TypeError(
+            f"knockout_curve takes what hw.knockout gives, its .frame or its .summary(); got a {type(found).__name__}."
+        )
     columns = set(found.columns)
-    if {"method", "heads_of", "k", "top", "control", "control_low", "control_high", "draws", "beats_control"} <= columns:
+    if {
+        "method",
+        "heads_of",
+        "k",
+        "top",
+        "control",
+        "control_low",
+        "control_high",
+        "draws",
+        "beats_control",
+    } <= columns:
         return {measure: _whole(found)}, None
-    need = {"method", "heads_of", "task", "k", "kind", "draw", *MEASURES, *(f"{name}_change" for name in MEASURES)}
+    need = {
+        "method",
+        "heads_of",
+        "task",
+        "k",
+        "kind",
+        "draw",
+        *MEASURES,
+        *(f"{name}_change" for name in MEASURES),
+    }
     if missing := sorted(need - columns):
-        raise ValueError(f"this frame lacks {', '.join(missing)}; give knockout_curve what hw.knockout gives, its .frame or its .summary().")
-    before = found[["task"]].assign(**{name: found[name] - found[f"{name}_change"] for name in MEASURES}).drop_duplicates("task")
+        raise ValueError(
+            f"this frame lacks {', '.join(missing)}; give knockout_curve what hw.knockout gives, its .frame or its .summary()."
+        )
+    before = (
+        found[["task"]]
+        .assign(**{name: found[name] - found[f"{name}_change"] for name in MEASURES})
+        .drop_duplicates("task")
+    )
     return tables(Effect(found, before, 0.0), measure)
 
 

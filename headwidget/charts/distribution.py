@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import bqplot
 import numpy as np
 
-from headwidget import views
 from headwidget.charts.base import ACCENT, PLAIN, Chart, axis, names, span, together
 from headwidget.charts.shown import Shown, shown
+from headwidget.display import scales
 
 if TYPE_CHECKING:
-    from headwidget.widget import Explorer
+    from headwidget.display.explorer import Explorer
 
 BINS = 40
 BASE = 0.5
@@ -24,39 +24,84 @@ class Histogram(Chart):
 
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
-        self._x, self._y = bqplot.LinearScale(min=0.0, max=1.0, allow_padding=False), bqplot.LogScale(min=BASE, max=10.0)
+        self._x, self._y = (
+            bqplot.LinearScale(min=0.0, max=1.0, allow_padding=False),
+            bqplot.LogScale(min=BASE, max=10.0),
+        )
         scales = {"x": self._x, "y": self._y}
-        look: dict[str, Any] = {"scales": scales, "type": "grouped", "base": BASE, "padding": 0.08, "x": [0.0], "y": [BASE]}
+        look: dict[str, Any] = {
+            "scales": scales,
+            "type": "grouped",
+            "base": BASE,
+            "padding": 0.08,
+            "x": [0.0],
+            "y": [BASE],
+        }
         self.heads = bqplot.Bars(colors=[PLAIN], opacities=[0.55], **look)
         self.passing = bqplot.Bars(colors=[ACCENT], **look)
-        self.cuts = bqplot.Lines(x=[], y=[], scales=scales, colors=[ACCENT], stroke_width=2, line_style="dashed")
+        self.cuts = bqplot.Lines(
+            x=[], y=[], scales=scales, colors=[ACCENT], stroke_width=2, line_style="dashed"
+        )
         self.brush = bqplot.interacts.BrushIntervalSelector(scale=self._x, color=ACCENT)
         self._placed: tuple[float, float] | None = None
         self._across = axis(self._x)
         self._up = axis(self._y, upright=True, tick_format=",d")
-        super().__init__([self._x, self._y], [self.heads, self.passing, self.cuts], [self._across, self._up], interaction=self.brush)
+        super().__init__(
+            [self._x, self._y],
+            [self.heads, self.passing, self.cuts],
+            [self._across, self._up],
+            interaction=self.brush,
+        )
         self._hear(self.brush, self._brushed, "selected", "brushing")
-        self._follow(explorer, "view", "tasks", "task", "threshold", "rule", "agreement", "sign", "reduction", "normalize")
+        self._follow(
+            explorer,
+            "view",
+            "tasks",
+            "task",
+            "threshold",
+            "rule",
+            "agreement",
+            "sign",
+            "reduction",
+            "normalize",
+        )
         self._draw()
 
     def _draw(self) -> None:
         now = shown(self.explorer)
-        strengths = np.array([now.strength(task) for task in now.tasks] or [np.zeros(0, np.float32)], np.float64).ravel()
-        passes = np.array([p for task in now.tasks if (p := now.passes(task)) is not None] or [np.zeros(0, bool)]).ravel()
+        strengths = np.array(
+            [now.strength(task) for task in now.tasks] or [np.zeros(0, np.float32)], np.float64
+        ).ravel()
+        passes = np.array(
+            [p for task in now.tasks if (p := now.passes(task)) is not None] or [np.zeros(0, bool)]
+        ).ravel()
         low, high = _ends(strengths)
         edges = np.linspace(low, high, BINS + 1)
         every = np.histogram(strengths, edges)[0]
         on = np.histogram(strengths[passes], edges)[0] if passes.size else np.zeros(BINS, int)
         most = max(10, int(every.max(initial=0)))
-        cuts = sorted({c for task in now.tasks if (c := now.cut(task)) is not None and low <= c <= high}) if now.settings.rule != "value" else []
-        with together(self._x, self._y, self.heads, self.passing, self.cuts, self._across, self._up):
+        cuts = (
+            sorted(
+                {c for task in now.tasks if (c := now.cut(task)) is not None and low <= c <= high}
+            )
+            if now.settings.rule != "value"
+            else []
+        )
+        with together(
+            self._x, self._y, self.heads, self.passing, self.cuts, self._across, self._up
+        ):
             span(self._across, low, high)
             self._y.max = most * 1.25
             for bars, counts in ((self.heads, every), (self.passing, on)):
                 bars.x, bars.y = (edges[:-1] + edges[1:]) / 2, np.maximum(counts, BASE)
-            self.cuts.x, self.cuts.y = np.array([[c, c] for c in cuts]), np.array([[BASE, most * 1.25] for _ in cuts])
+            self.cuts.x, self.cuts.y = (
+                np.array([[c, c] for c in cuts]),
+                np.array([[BASE, most * 1.25] for _ in cuts]),
+            )
             self._across.label = now.name()
-            self._up.label = "heads (log scale)" if len(now.tasks) < 2 else "heads of all tasks (log scale)"
+            self._up.label = (
+                "heads (log scale)" if len(now.tasks) < 2 else "heads of all tasks (log scale)"
+            )
             self._up.tick_values = 10.0 ** np.arange(int(np.log10(most)) + 1)
         self._say(names(now.tasks) or "no task", _found(now), _how(now))
         self._place(now)
@@ -86,8 +131,8 @@ class Histogram(Chart):
 
     def _rounded(self, edge: float) -> float:
         """A threshold as fine as a pixel, without the digits that no hand meant."""
-        step = views.nice_step((self._x.max - self._x.min) / 1000)
-        return views.clean(round(edge / step) * step)
+        step = scales.nice_step((self._x.max - self._x.min) / 1000)
+        return scales.clean(round(edge / step) * step)
 
 
 def _ends(strengths: np.ndarray) -> tuple[float, float]:
@@ -106,6 +151,11 @@ def _how(now: Shown) -> str:
     asked = now.settings
     if asked.threshold is None:
         return "Drag across the bars to set a threshold."
-    rule = {"value": "at or above {:g}", "top": "the strongest {:.0f}", "percent": "the strongest {:g}%", "elbow": "{:g} × the elbow"}[asked.rule]
+    rule = {
+        "value": "at or above {:g}",
+        "top": "the strongest {:.0f}",
+        "percent": "the strongest {:g}%",
+        "elbow": "{:g} × the elbow",
+    }[asked.rule]
     several = " in a task or more" if len(now.tasks) > 1 else ""
     return f"Orange: heads that pass, {rule.format(asked.threshold)}{several}."

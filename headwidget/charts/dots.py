@@ -8,11 +8,11 @@ import bqplot
 import numpy as np
 import numpy.typing as npt
 
-from headwidget import settings
 from headwidget.charts.base import ACCENT, PLAIN, Chart, axis, span, together
 from headwidget.charts.shown import Shown, shown
+from headwidget.display import settings
+from headwidget.display.explorer import Explorer
 from headwidget.scores import HeadScores
-from headwidget.widget import Explorer
 
 LISTED = 8
 """So many selected heads are named; of more, only the count."""
@@ -21,15 +21,40 @@ LISTED = 8
 class Scatter(Chart):
     """A dot a head. What the lasso goes round is selected; what is selected is orange."""
 
-    def __init__(self, explorer: Explorer, other: Explorer | HeadScores | None, x: str, y: str) -> None:
+    def __init__(
+        self, explorer: Explorer, other: Explorer | HeadScores | None, x: str, y: str
+    ) -> None:
         self.explorer, self.other, self.x, self.y = explorer, other, x, y
         self._x, self._y = bqplot.LinearScale(), bqplot.LinearScale()
         scales = {"x": self._x, "y": self._y}
-        self.dots = bqplot.Scatter(x=[], y=[], scales=scales, colors=[PLAIN], opacities=[0.55], default_size=22, stroke_width=0)
-        self.chosen = bqplot.Scatter(x=[], y=[], scales=scales, colors=[ACCENT], default_size=70, stroke="white", stroke_width=1)
-        self.lasso = bqplot.interacts.LassoSelector(x_scale=self._x, y_scale=self._y, marks=[self.dots], color=ACCENT)
+        self.dots = bqplot.Scatter(
+            x=[],
+            y=[],
+            scales=scales,
+            colors=[PLAIN],
+            opacities=[0.55],
+            default_size=22,
+            stroke_width=0,
+        )
+        self.chosen = bqplot.Scatter(
+            x=[],
+            y=[],
+            scales=scales,
+            colors=[ACCENT],
+            default_size=70,
+            stroke="white",
+            stroke_width=1,
+        )
+        self.lasso = bqplot.interacts.LassoSelector(
+            x_scale=self._x, y_scale=self._y, marks=[self.dots], color=ACCENT
+        )
         self._across, self._up = axis(self._x), axis(self._y, upright=True)
-        super().__init__([self._x, self._y], [self.dots, self.chosen], [self._across, self._up], interaction=self.lasso)
+        super().__init__(
+            [self._x, self._y],
+            [self.dots, self.chosen],
+            [self._across, self._up],
+            interaction=self.lasso,
+        )
         self._hear(self.dots, self._lassoed, "selected")
         self._follow(explorer, "reduction", "normalize", "selected")
         if isinstance(other, Explorer) and other is not explorer:
@@ -38,18 +63,33 @@ class Scatter(Chart):
 
     def _draw(self) -> None:
         here, there = shown(self.explorer), self._there()
-        if problem := differ(here.scores, there.scores, self.x, self.y):  # scores may be exchanged while the chart is there
+        if problem := differ(
+            here.scores, there.scores, self.x, self.y
+        ):  # scores may be exchanged while the chart is there
             self._say(f"{self.x} against {self.y}", problem)
             return
-        across, up = (now.number(task).ravel().astype(np.float64) for now, task in ((here, self.x), (there, self.y)))
-        at = [i for layer, head in self.explorer.selected if (i := _place(here.scores, layer, head)) is not None]
+        across, up = (
+            now.number(task).ravel().astype(np.float64)
+            for now, task in ((here, self.x), (there, self.y))
+        )
+        at = [
+            i
+            for layer, head in self.explorer.selected
+            if (i := _place(here.scores, layer, head)) is not None
+        ]
         with together(self._x, self._y, self.dots, self.chosen, self._across, self._up):
             for side, values in ((self._across, across), (self._up, up)):
                 span(side, *_ends(values))
             self.dots.x, self.dots.y = across, up
             self.chosen.x, self.chosen.y = across[at], up[at]
-            self._across.label, self._up.label = (f"{task}: {now.number_name()}" for now, task in ((here, self.x), (there, self.y)))
-        versus = f"{self.x} against {self.y}" if here.scores.method == there.scores.method else f"{self.x}: {here.scores.method} against {there.scores.method}"
+            self._across.label, self._up.label = (
+                f"{task}: {now.number_name()}" for now, task in ((here, self.x), (there, self.y))
+            )
+        versus = (
+            f"{self.x} against {self.y}"
+            if here.scores.method == there.scores.method
+            else f"{self.x}: {here.scores.method} against {there.scores.method}"
+        )
         self._say(versus, correlation(across, up), self._selection())
 
     def _there(self) -> Shown:
@@ -63,14 +103,22 @@ class Scatter(Chart):
         heads = self.explorer.selected
         if not heads:
             return "Draw round dots to select heads."
-        return f"{len(heads)} selected" + (": " + ", ".join(f"L{layer} H{head}" for layer, head in heads) if len(heads) <= LISTED else "")
+        return f"{len(heads)} selected" + (
+            ": " + ", ".join(f"L{layer} H{head}" for layer, head in heads)
+            if len(heads) <= LISTED
+            else ""
+        )
 
     def _lassoed(self, change: Any) -> None:
         """A lasso was drawn: its heads are selected and it goes, so that none is left round heads that are no longer selected."""
         if change["new"] is None:
             return
         heads, layers = self.explorer._shown.shape[1], self.explorer._shown.layers
-        self.explorer.selected = [[layers[int(i) // heads], int(i) % heads] for i in change["new"] if int(i) < len(layers) * heads]
+        self.explorer.selected = [
+            [layers[int(i) // heads], int(i) % heads]
+            for i in change["new"]
+            if int(i) < len(layers) * heads
+        ]
         self.dots.selected = None  # so that the same lasso can be drawn again
         self.figure.interaction = None  # bqplot's own reset would say that nothing is selected
         self.figure.interaction = self.lasso
@@ -84,7 +132,10 @@ def differ(here: HeadScores, there: HeadScores, x: str, y: str) -> str | None:
         except ValueError as error:
             return str(error)
     if here.shape != there.shape or here.layers != there.layers:
-        sizes = " and ".join(f"{len(s.layers)} layers ({s.layers[0]} to {s.layers[-1]}) of {s.shape[1]} heads" for s in (here, there))
+        sizes = " and ".join(
+            f"{len(s.layers)} layers ({s.layers[0]} to {s.layers[-1]}) of {s.shape[1]} heads"
+            for s in (here, there)
+        )
         return f"a dot is one head of both: the two need the same layers and heads, and have {sizes}; hw.compare puts models of different shape side by side."
     return None
 
@@ -121,7 +172,11 @@ def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def _place(scores: HeadScores, layer: int, head: int) -> int | None:
     """A head's place among the dots; None for one that these scores do not have."""
-    return scores.layers.index(layer) * scores.shape[1] + head if layer in scores.layers and head < scores.shape[1] else None
+    return (
+        scores.layers.index(layer) * scores.shape[1] + head
+        if layer in scores.layers and head < scores.shape[1]
+        else None
+    )
 
 
 def _ends(values: npt.NDArray[np.float64]) -> tuple[float, float]:

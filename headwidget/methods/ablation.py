@@ -12,12 +12,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from headwidget import hooks
-from headwidget.batch import Batch, batches, forward, log_probability, plan
-from headwidget.methods import Chunk, Method, land, one_of
-from headwidget.models import Model
-from headwidget.replay import Replay, belong_together
-from headwidget.tasks.encode import EncodedTask
+from headwidget.models import Model, hooks
+from headwidget.scoring.batch import Batch, batches, forward, log_probability, plan
+from headwidget.scoring.checks import one_of
+from headwidget.scoring.contract import Chunk, Method, land
+from headwidget.scoring.encode import EncodedTask
+from headwidget.scoring.replay import Replay, belong_together
 
 ROUNDING = {4: 1e-3, 2: 5e-2}
 """How far the replay's log p(answer) may be from the model's own, relative to its size, by bytes a number."""
@@ -37,20 +37,29 @@ class Ablation:
         one_of("where", self.where, ("all", "last"))
 
 
-def run(model: Model, task: EncodedTask, batch_size: int | None, options: Ablation) -> Iterator[Chunk]:
+def run(
+    model: Model, task: EncodedTask, batch_size: int | None, options: Ablation
+) -> Iterator[Chunk]:
     """A chunk for every layer of every batch."""
     examples = task.examples
     last = options.where == "last"
     fill = means(model, task, batch_size, last) if options.replace == "mean" else None
     model.look()
-    for number, runs in enumerate(plan(examples, model, batch_size, order=lambda e: e.ids, together=belong_together)):
+    for number, runs in enumerate(
+        plan(examples, model, batch_size, order=lambda e: e.ids, together=belong_together)
+    ):
         replay = Replay(model, runs, [examples[i] for i in runs])
         for row in range(len(model.layers)):
             with hooks.scoring(model):
                 layer = replay.step()
                 if number == row == 0:
-                    _trust(model, replay.off(_one_head_off(replay), replay.without([0])[0]).cpu().numpy())
-                drops = replay.base - replay.without(range(layer.heads), None if fill is None else fill[row], answer_only=last)  # (head, batch)
+                    _trust(
+                        model,
+                        replay.off(_one_head_off(replay), replay.without([0])[0]).cpu().numpy(),
+                    )
+                drops = replay.base - replay.without(
+                    range(layer.heads), None if fill is None else fill[row], answer_only=last
+                )  # (head, batch)
                 top = row == len(model.layers) - 1
                 found = torch.cat([drops, replay.finish()[None]]) if top else drops
                 chunk = land(tuple(runs), slice(row, row + 1), found.T[:, None], replay.correct)
@@ -85,7 +94,9 @@ def means(model: Model, task: EncodedTask, batch_size: int | None, answer_only: 
         chosen = _answer_positions(batch) if answer_only else batch.valid().float()  # (batch, seq)
 
         def add(row: int, z: Tensor, chosen: Tensor = chosen) -> None:
-            total[row] += torch.einsum("bshd,bs->hd", z.float(), chosen.to(z.device)).to(total.device)
+            total[row] += torch.einsum("bshd,bs->hd", z.float(), chosen.to(z.device)).to(
+                total.device
+            )
 
         with hooks.scoring(model), hooks.read(model, add), hooks.unembed_at(model, batch.at):
             model.module(**batch.inputs(model))

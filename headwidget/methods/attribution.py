@@ -12,11 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headwidget import hooks
-from headwidget.batch import Batch, batches, correct, forward
-from headwidget.methods import Chunk, Method, land
-from headwidget.models import Layer, Model
-from headwidget.tasks.encode import EncodedTask
+from headwidget.models import Layer, Model, hooks
+from headwidget.scoring.batch import Batch, batches, correct, forward
+from headwidget.scoring.contract import Chunk, Method, land
+from headwidget.scoring.encode import EncodedTask
 
 
 @dataclass(frozen=True)
@@ -42,20 +41,28 @@ class FrozenNorm:
         with torch.no_grad():
             centred = isinstance(norm, nn.LayerNorm)
             ones = torch.ones_like(probe)
-            gain = weight.float() if centred else norm(ones).float() * math.sqrt(1 + eps)  # an RMSNorm of ones is its gain, 1 + weight for Gemma
+            gain = (
+                weight.float() if centred else norm(ones).float() * math.sqrt(1 + eps)
+            )  # an RMSNorm of ones is its gain, 1 + weight for Gemma
             made = cls(gain, eps, centred)
             bias = norm(torch.zeros_like(probe)).float()
             x = probe.float()
             expected = (x - x.mean() if centred else x) * gain * made.scale(x) + bias
             if not torch.allclose(norm(probe).float(), expected, rtol=2e-2, atol=2e-2):
                 kind = type(norm).__name__
-                raise ValueError(f"{kind} is neither a LayerNorm nor an RMSNorm, so attribution cannot hold its scale; use gradient or ablation.")
+                raise ValueError(
+                    f"{kind} is neither a LayerNorm nor an RMSNorm, so attribution cannot hold its scale; use gradient or ablation."
+                )
         return made
 
     def scale(self, x: Tensor) -> Tensor:
         """1 / the size that the norm divides ``x`` by, (…, 1)."""
         x = x.float()
-        size = x.var(-1, keepdim=True, unbiased=False) if self.centred else x.pow(2).mean(-1, keepdim=True)
+        size = (
+            x.var(-1, keepdim=True, unbiased=False)
+            if self.centred
+            else x.pow(2).mean(-1, keepdim=True)
+        )
         return (size + self.eps).rsqrt()
 
     def ahead(self, part: Tensor, x: Tensor) -> Tensor:
@@ -78,7 +85,9 @@ def check(model: Model) -> None:
         )
     for module in (model.unembedding, model.final_norm):
         if any(p.is_meta for p in module.parameters()):
-            raise ValueError(f"attribution reads the weights of {type(module).__name__}, which are offloaded; use method='gradient' or 'ablation'.")
+            raise ValueError(
+                f"attribution reads the weights of {type(module).__name__}, which are offloaded; use method='gradient' or 'ablation'."
+            )
     with model.lock:
         for layer in model.layers:
             layer.w_o()
@@ -88,10 +97,15 @@ def norms(model: Model) -> tuple[FrozenNorm, list[FrozenNorm | None]]:
     """The final norm, and the norm behind each layer's W_O where there is one. They are called to be read, which somebody else's hooks must not see."""
     assert model.final_norm is not None  # checked
     with model.lock:
-        return FrozenNorm.of(model.final_norm), [FrozenNorm.of(layer.post_norm) if layer.post_norm is not None else None for layer in model.layers]
+        return FrozenNorm.of(model.final_norm), [
+            FrozenNorm.of(layer.post_norm) if layer.post_norm is not None else None
+            for layer in model.layers
+        ]
 
 
-def run(model: Model, task: EncodedTask, batch_size: int | None, options: Attribution) -> Iterator[Chunk]:
+def run(
+    model: Model, task: EncodedTask, batch_size: int | None, options: Attribution
+) -> Iterator[Chunk]:
     """A chunk for every batch."""
     assert model.final_norm is not None  # checked
     model.look()
@@ -104,7 +118,13 @@ def run(model: Model, task: EncodedTask, batch_size: int | None, options: Attrib
             logits = found.run()
             towards = _direction(unembedding, mean, batch)  # (batch, k, width)
             direction = norm.back(towards, found.final)
-            values = torch.stack([found.along(row, direction, posts[row]).to(model.device) for row in range(len(model.layers))], dim=1)
+            values = torch.stack(
+                [
+                    found.along(row, direction, posts[row]).to(model.device)
+                    for row in range(len(model.layers))
+                ],
+                dim=1,
+            )
             chunk = land(batch.runs, slice(None), values, correct(logits, batch))
         yield chunk
 
@@ -121,7 +141,9 @@ class Found:
     def __init__(self, model: Model, batch: Batch) -> None:
         self.model, self.batch = model, batch
         self.z: list[Tensor] = []  # (batch, k, head, dim), a layer each
-        self.written: dict[int, Tensor] = {}  # W_O's output where a norm follows it, (batch, k, width)
+        self.written: dict[
+            int, Tensor
+        ] = {}  # W_O's output where a norm follows it, (batch, k, width)
         self.final = torch.empty(0)  # the residual stream before the final norm, (batch, k, width)
 
     def run(self) -> Tensor:
@@ -132,7 +154,9 @@ class Found:
             stack.enter_context(hooks.watch(self.model.final_norm, self._see_final))
             for row, layer in enumerate(self.model.layers):
                 if layer.post_norm is not None:
-                    stack.enter_context(hooks.watch(layer.projection, functools.partial(self._see_written, row)))
+                    stack.enter_context(
+                        hooks.watch(layer.projection, functools.partial(self._see_written, row))
+                    )
             return forward(self.model, self.batch)
 
     def along(self, row: int, direction: Tensor, post: FrozenNorm | None) -> Tensor:
@@ -161,7 +185,9 @@ def _direction(unembedding: Tensor, average: Tensor, batch: Batch) -> Tensor:
     answer, foil = batch.answer.to(where), batch.foil.to(where)
     counts, parts = batch.counts.to(where).float(), batch.parts.to(where).float()
     column = unembedding.detach()[answer].float()  # (batch, k, width)
-    against = parts[..., None] * unembedding.detach()[foil].float() + (1 - parts[..., None]) * average
+    against = (
+        parts[..., None] * unembedding.detach()[foil].float() + (1 - parts[..., None]) * average
+    )
     has_foil = parts.sum(-1, keepdim=True)
     weight = parts * has_foil + counts * (1 - has_foil)
     return (column - against) * weight[..., None]

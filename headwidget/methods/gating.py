@@ -15,13 +15,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from headwidget import gated
-from headwidget.methods import Chunk, Method, Together, alone, at_least, between
-from headwidget.methods.fitting import Fits, Prompts
+from headwidget.methods.gate_fits import Fits, Prompts
 from headwidget.models import Model
-from headwidget.provenance import digest
+from headwidget.scores.provenance import digest
+from headwidget.scoring import gated_forward
+from headwidget.scoring.checks import at_least, between
+from headwidget.scoring.contract import Chunk, Method, Together, alone
+from headwidget.scoring.encode import EncodedTask, encode
 from headwidget.tasks import Task
-from headwidget.tasks.encode import EncodedTask, encode
 
 Preset = Literal["published", "quick"]
 PRESETS: Mapping[str, Mapping[str, Any]] = {
@@ -86,7 +87,9 @@ class Gating:
         if not isinstance(self.bootstrap, bool):
             raise ValueError(f"bootstrap must be True or False; got {self.bootstrap!r}.")
         if self.contrast is not None and not isinstance(self.contrast, Task):
-            raise ValueError(f"contrast is a hw.Task whose needs are subtracted, or None; got a {type(self.contrast).__name__}.")
+            raise ValueError(
+                f"contrast is a hw.Task whose needs are subtracted, or None; got a {type(self.contrast).__name__}."
+            )
 
     def _start(self) -> tuple[float, float]:
         try:
@@ -94,7 +97,9 @@ class Gating:
         except (TypeError, ValueError):
             low, high = 0.0, 0.0
         if not 0 <= low < high <= 1:
-            raise ValueError(f"start is two gates between 0 and 1, the lower one first, such as (0.5, 1); got {self.start!r}.")
+            raise ValueError(
+                f"start is two gates between 0 and 1, the lower one first, such as (0.5, 1); got {self.start!r}."
+            )
         return low, high
 
     @property
@@ -108,25 +113,41 @@ class Gating:
         return {"free": 0.0, "keep": self.strength, "drop": -self.strength}[stage]
 
 
-def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None, options: Gating, its: Together) -> Iterator[tuple[EncodedTask, Chunk]]:
+def together(
+    model: Model,
+    tasks: Sequence[EncodedTask],
+    batch_size: int | None,
+    options: Gating,
+    its: Together,
+) -> Iterator[tuple[EncodedTask, Chunk]]:
     """Chunks of all fits of a task while they are fitted, then of the next task. Ctrl-C keeps the gates as they are."""
     assert options.fits is not None
     for task in tasks:
         its.labels[task.name] = tuple(f"fit {i}" for i in range(options.fits))
         its.right[task.name] = answered(model, task, batch_size)
-        its.tasks[task.name] = {"gating": {}, **_contrast(options.contrast), **_doubt(task, its.right[task.name])}
+        its.tasks[task.name] = {
+            "gating": {},
+            **_contrast(options.contrast),
+            **_doubt(task, its.right[task.name]),
+        }
         for chunk in fit(model, task, batch_size or options.batch, options, its):
             yield task, chunk
 
 
-def fit(model: Model, task: EncodedTask, prompts: int, options: Gating, its: Together) -> Iterator[Chunk]:
+def fit(
+    model: Model, task: EncodedTask, prompts: int, options: Gating, its: Together
+) -> Iterator[Chunk]:
     """Three stages of all fits of one task."""
     assert options.fits is not None and options.updates is not None and options.lr is not None
     lr, lr_end = options.lr, options.lr if options.lr_end is None else options.lr_end
     seeds = [np.random.default_rng([its.seed, i]) for i in range(options.fits)]
     seen = [Prompts(model, task.examples, prompts, seeds, options.bootstrap)]
     if options.contrast is not None:
-        seen.append(Prompts(model, encode(options.contrast, model).examples, prompts, seeds, options.bootstrap))
+        seen.append(
+            Prompts(
+                model, encode(options.contrast, model).examples, prompts, seeds, options.bootstrap
+            )
+        )
     assert options.start is not None
     fits = Fits.random(model, seen, seeds, options.clamp, *options.start)
     gates: dict[str, npt.NDArray[np.float32]] = {}
@@ -147,11 +168,22 @@ def fit(model: Model, task: EncodedTask, prompts: int, options: Gating, its: Tog
                 stopped = stop
             gates[stage] = fits.gates()
             its.tasks[task.name]["gating"][stage] = curve = fits.curve()
-            yield _chunk(gates, {"stage": stage, "update": done, "updates": options.updates, **{name: many[-1:] for name, many in curve.items()}})
+            yield _chunk(
+                gates,
+                {
+                    "stage": stage,
+                    "update": done,
+                    "updates": options.updates,
+                    **{name: many[-1:] for name, many in curve.items()},
+                },
+            )
             if stopped is not None:
                 raise stopped
             if options.settle is not None and done % EVERY == 0:
-                settled = before is not None and float(np.abs(gates[stage] - before).mean()) < options.settle
+                settled = (
+                    before is not None
+                    and float(np.abs(gates[stage] - before).mean()) < options.settle
+                )
                 before = gates[stage]
         its.note(f"{task.name}, {stage}", options.updates - done)
         if not curve["loss"]:
@@ -172,25 +204,42 @@ def _chunk(gates: Mapping[str, npt.NDArray[np.float32]], state: Mapping[str, Any
 def answered(model: Model, task: EncodedTask, batch_size: int | None) -> npt.NDArray[np.bool_]:
     """(2, example): does the untouched model answer right; does the answer beat its foil?"""
     right = np.zeros((2, len(task.examples)), bool)
-    for landed in gated.run(model, task.examples, np.ones((1, *model.shape), np.float32), batch_size):
+    for landed in gated_forward.run(
+        model, task.examples, np.ones((1, *model.shape), np.float32), batch_size
+    ):
         right[:, list(landed.runs)] = landed.values[0, :, 1:].T > 0.5
     return right
 
 
 def _contrast(task: Task | None) -> dict[str, Any]:
     """Which prompts of another task the gates were fitted against: those are no fresh ones either."""
-    return {} if task is None else {"contrast": {"task": task.name, "made_from": [digest(e.prompt + e.answer) for e in task.examples]}}
+    return (
+        {}
+        if task is None
+        else {
+            "contrast": {
+                "task": task.name,
+                "made_from": [digest(e.prompt + e.answer) for e in task.examples],
+            }
+        }
+    )
 
 
 def _doubt(task: EncodedTask, right: npt.NDArray[np.bool_]) -> dict[str, str]:
     """A sentence where the fitted gates should not be believed."""
     said = []
     if len(task.examples) == 1:
-        said.append("Fitted on one prompt: the gates say what that prompt needs, not what the task needs.")
+        said.append(
+            "Fitted on one prompt: the gates say what that prompt needs, not what the task needs."
+        )
     elif len(task.examples) < FEW:
-        said.append(f"Fitted on {len(task.examples)} prompts: the gates say what those need, not what the task needs.")
+        said.append(
+            f"Fitted on {len(task.examples)} prompts: the gates say what those need, not what the task needs."
+        )
     if not right[0].any():
-        said.append("The model answers none of the prompts right, so the gates say which heads make a right answer less unlikely.")
+        said.append(
+            "The model answers none of the prompts right, so the gates say which heads make a right answer less unlikely."
+        )
     return {"warning": " ".join(said)} if said else {}
 
 
@@ -204,4 +253,6 @@ def _check_tasks(model: Model, tasks: Sequence[EncodedTask], options: Gating) ->
         encode(options.contrast, model)  # whatever is wrong with it is said here
 
 
-METHOD = Method("gating", alone, Gating, signed=False, together=together, check_tasks=_check_tasks, steps=_steps)
+METHOD = Method(
+    "gating", alone, Gating, signed=False, together=together, check_tasks=_check_tasks, steps=_steps
+)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
-from headwidget import hooks
-from headwidget.batch import collate, correct, forward, log_probability, plan
-from headwidget.methods import Chunk, Method, land
-from headwidget.models import Model
-from headwidget.tasks.encode import EncodedTask
+from headwidget.models import Model, hooks
+from headwidget.scoring.batch import collate, correct, forward, log_probability, plan
+from headwidget.scoring.contract import Chunk, Method, land
+from headwidget.scoring.encode import EncodedTask
 
 
 @dataclass(frozen=True)
@@ -26,12 +25,20 @@ class Gradient:
             raise ValueError(f"abs must be True or False; got {self.abs!r}.")
 
 
-def run(model: Model, task: EncodedTask, batch_size: int | None, options: Gradient) -> Iterator[Chunk]:
+def run(
+    model: Model, task: EncodedTask, batch_size: int | None, options: Gradient
+) -> Iterator[Chunk]:
     """A chunk for every batch."""
     for runs in plan(task.examples, model, batch_size):
-        with hooks.frozen(model), torch.inference_mode(False), torch.enable_grad():  # also where the caller is in inference mode
+        with (
+            hooks.frozen(model),
+            torch.inference_mode(False),
+            torch.enable_grad(),
+        ):  # also where the caller is in inference mode
             batch = collate(runs, [task.examples[i] for i in runs], model)
-            gates = torch.ones(len(batch.runs), *model.shape, device=model.device, requires_grad=True)  # (batch, layer, head)
+            gates = torch.ones(
+                len(batch.runs), *model.shape, device=model.device, requires_grad=True
+            )  # (batch, layer, head)
             with hooks.gate(model, gates):
                 logits = forward(model, batch)
             (slope,) = torch.autograd.grad(log_probability(logits, batch).sum(), gates)

@@ -27,13 +27,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headwidget import attention, hooks
-from headwidget.batch import Batch, batches, correct, forward
-from headwidget.methods import Chunk, Method, Together, alone, at_least, land
-from headwidget.models import Model
+from headwidget.models import Model, attention, hooks
+from headwidget.scoring.batch import Batch, batches, correct, forward
+from headwidget.scoring.checks import at_least
+from headwidget.scoring.contract import Chunk, Method, Together, alone, land
+from headwidget.scoring.encode import Encoded, EncodedTask
+from headwidget.scoring.encode import encode as tokenised
 from headwidget.tasks import Task
-from headwidget.tasks.encode import Encoded, EncodedTask
-from headwidget.tasks.encode import encode as tokenised
 
 Cells = list[tuple[int, int]]
 
@@ -50,7 +50,9 @@ class Patterns:
     def __post_init__(self) -> None:
         given = [self.lengths] if isinstance(self.lengths, int) else self.lengths
         if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-            raise ValueError(f"lengths is a list of whole numbers, 4 or more; got {self.lengths!r}.")
+            raise ValueError(
+                f"lengths is a list of whole numbers, 4 or more; got {self.lengths!r}."
+            )
         for length in given:
             at_least("each of lengths", length, 4)
         if len(set(given)) < len(given):
@@ -72,7 +74,13 @@ def _duplicate(prompt: Encoded, encoder: bool) -> Cells:
     for i, token in enumerate(prompt.ids):
         if i > 0 and i not in masked:
             places[token].append(i)
-    return [(i, j) for copies in places.values() for i in copies for j in copies if j < i or (encoder and j > i)]
+    return [
+        (i, j)
+        for copies in places.values()
+        for i in copies
+        for j in copies
+        if j < i or (encoder and j > i)
+    ]
 
 
 def _induction(prompt: Encoded, encoder: bool) -> Cells:
@@ -116,13 +124,29 @@ def shows(pattern: str, prompt: Encoded, encoder: bool) -> bool:
 def encode(tasks: Sequence[Task], model: Model, options: Patterns, seed: int) -> list[EncodedTask]:
     """A task for each pattern, with the prompts that show it."""
     read = [tokenised(task, model) for task in tasks]
-    texts = [dataclasses.replace(prompt, foil=None, parting=None) for task in read for prompt in task.examples]
+    texts = [
+        dataclasses.replace(prompt, foil=None, parting=None)
+        for task in read
+        for prompt in task.examples
+    ]
     differs = sum(task.joint_differs for task in read)
     found = []
     for pattern in PATTERNS:
-        own = repeats(model, options, seed) if pattern == "Induction" else [prompt for prompt in texts if shows(pattern, prompt, model.encoder)]
+        own = (
+            repeats(model, options, seed)
+            if pattern == "Induction"
+            else [prompt for prompt in texts if shows(pattern, prompt, model.encoder)]
+        )
         if own:
-            found.append(EncodedTask(pattern, None, tuple(own), read[0].before, 0 if pattern == "Induction" else differs))
+            found.append(
+                EncodedTask(
+                    pattern,
+                    None,
+                    tuple(own),
+                    read[0].before,
+                    0 if pattern == "Induction" else differs,
+                )
+            )
     return found
 
 
@@ -133,7 +157,9 @@ def repeats(model: Model, options: Patterns, seed: int) -> list[Encoded]:
     found = []
     for length in options.lengths:
         if length > len(pool):
-            raise ValueError(f"induction needs {length} different tokens, but {model.name} has {len(pool)} that are not special; ask for smaller lengths.")
+            raise ValueError(
+                f"induction needs {length} different tokens, but {model.name} has {len(pool)} that are not special; ask for smaller lengths."
+            )
         for number in range(options.sequences):
             said = random.Random(f"{seed} {length} {number}").sample(pool, length)
             ids = [*before, *said, *said, *after] if model.encoder else [*before, *said, *said[:-1]]
@@ -142,22 +168,42 @@ def repeats(model: Model, options: Patterns, seed: int) -> list[Encoded]:
                     f"{length} random tokens twice are {len(ids)} tokens, but {model.name} reads at most {model.context}; ask for smaller lengths."
                 )
             at = len(ids) - 1 - len(after)
-            found.append(Encoded(f"{length} random tokens twice, number {number + 1}", tuple(ids), (at,), (said[-1],)))
+            found.append(
+                Encoded(
+                    f"{length} random tokens twice, number {number + 1}",
+                    tuple(ids),
+                    (at,),
+                    (said[-1],),
+                )
+            )
     return found
 
 
 def _specials(tokenizer: Any) -> tuple[list[int], list[int]]:
     """The special tokens that the tokenizer puts before and after a text."""
-    full, plain = (list(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (True, False))
+    full, plain = (
+        list(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (True, False)
+    )
     start = next((i for i in range(len(full)) if full[i : i + len(plain)] == plain), 0)
     return full[:start], full[start + len(plain) :]
 
 
 def _ordinary(model: Model) -> list[int]:
     """Every token that has an embedding and stands for text."""
-    special = {*model.tokenizer.all_special_ids, *getattr(model.tokenizer, "added_tokens_decoder", ())}
-    special |= {value for name, value in model.config.to_dict().items() if name.endswith(("token_id", "token_index")) and isinstance(value, int)}
-    return [token for token in range(min(len(model.tokenizer), model.vocabulary)) if token not in special]
+    special = {
+        *model.tokenizer.all_special_ids,
+        *getattr(model.tokenizer, "added_tokens_decoder", ()),
+    }
+    special |= {
+        value
+        for name, value in model.config.to_dict().items()
+        if name.endswith(("token_id", "token_index")) and isinstance(value, int)
+    }
+    return [
+        token
+        for token in range(min(len(model.tokenizer), model.vocabulary))
+        if token not in special
+    ]
 
 
 # ---- weights to scores ----
@@ -168,17 +214,35 @@ class Reading:
 
     def __init__(self, model: Model, batch: Batch, prompts: Sequence[Encoded]) -> None:
         self.model, self.batch = model, batch
-        self.found: list[list[Tensor]] = [[] for _ in model.layers]  # (batch, some heads, pattern) each
+        self.found: list[list[Tensor]] = [
+            [] for _ in model.layers
+        ]  # (batch, some heads, pattern) each
         seq = batch.ids.shape[1]
-        cells = [[(p, *cell, share) for p, own in enumerate(LINEAR.values()) for cell, share in _shared(own(prompt, model.encoder))] for prompt in prompts]
+        cells = [
+            [
+                (p, *cell, share)
+                for p, own in enumerate(LINEAR.values())
+                for cell, share in _shared(own(prompt, model.encoder))
+            ]
+            for prompt in prompts
+        ]
         most = max(1, *map(len, cells))
-        where, share = torch.zeros(len(prompts), most, dtype=torch.long, device="cpu"), torch.zeros(len(prompts), most, len(LINEAR), device="cpu")
-        even = torch.zeros(len(prompts), seq, device="cpu")  # 1 / (queries x log of what each may see)
+        where, share = (
+            torch.zeros(len(prompts), most, dtype=torch.long, device="cpu"),
+            torch.zeros(len(prompts), most, len(LINEAR), device="cpu"),
+        )
+        even = torch.zeros(
+            len(prompts), seq, device="cpu"
+        )  # 1 / (queries x log of what each may see)
         for b, (prompt, own) in enumerate(zip(prompts, cells)):
             if own:
                 p, query, key, part = zip(*own)
-                where[b, : len(own)] = torch.tensor(query, device="cpu") * seq + torch.tensor(key, device="cpu")
-                share[b, torch.arange(len(own), device="cpu"), torch.tensor(p, device="cpu")] = torch.tensor(part, device="cpu")
+                where[b, : len(own)] = torch.tensor(query, device="cpu") * seq + torch.tensor(
+                    key, device="cpu"
+                )
+                share[b, torch.arange(len(own), device="cpu"), torch.tensor(p, device="cpu")] = (
+                    torch.tensor(part, device="cpu")
+                )
             long = len(prompt.ids)
             for i in range(2, long):
                 even[b, i] = 1 / ((long - 2) * math.log(long if model.encoder else i + 1))
@@ -188,14 +252,18 @@ class Reading:
         """Scores (batch, pattern, layer, head), and the logits where the answer is predicted."""
         with attention.read(self.model, self.see):
             logits = forward(self.model, self.batch)
-        values = torch.stack([torch.cat(parts, dim=1) for parts in self.found], dim=1)  # (batch, layer, head, pattern)
+        values = torch.stack(
+            [torch.cat(parts, dim=1) for parts in self.found], dim=1
+        )  # (batch, layer, head, pattern)
         return values.permute(0, 3, 1, 2).clamp(0, 1), logits
 
     def see(self, row: int, heads: slice, weights: Tensor) -> None:
         """Add up the cells of some heads' weights, (batch, head, query, key); nothing else of them is kept."""
         where, share, even = (t.to(weights.device) for t in (self.where, self.share, self.even))
         flat = weights.flatten(2)  # (batch, head, query x key)
-        linear = flat.gather(2, where[:, None].expand(-1, flat.shape[1], -1)).float() @ share  # (batch, head, linear pattern)
+        linear = (
+            flat.gather(2, where[:, None].expand(-1, flat.shape[1], -1)).float() @ share
+        )  # (batch, head, linear pattern)
         whole = weights.sum(-1).clamp(min=1e-30)  # (batch, head, query); 1 unless a sink takes some
         entropy = torch.special.entr(weights).sum(-1) / whole + whole.log()
         spread = (entropy.float() * even[:, None]).sum(-1, keepdim=True)
@@ -208,10 +276,20 @@ def _shared(cells: Cells) -> list[tuple[tuple[int, int], float]]:
     return [(cell, 1 / queries) for cell in cells]
 
 
-def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None, options: Patterns, its: Together) -> Iterator[tuple[EncodedTask, Chunk]]:
+def together(
+    model: Model,
+    tasks: Sequence[EncodedTask],
+    batch_size: int | None,
+    options: Patterns,
+    its: Together,
+) -> Iterator[tuple[EncodedTask, Chunk]]:
     """A chunk a pattern for every batch; a prompt runs once, however many patterns it shows."""
     have = [task.name for task in tasks]
-    if missing := {name: _LACKING.get(name, "no prompt has more than two tokens") for name in PATTERNS if name not in have}:
+    if missing := {
+        name: _LACKING.get(name, "no prompt has more than two tokens")
+        for name in PATTERNS
+        if name not in have
+    }:
         its.meta["left_out"] = missing
     prompts = _once(tasks)
     runs: list[list[list[int]]] = []  # task, prompt: which of the task's runs it is
@@ -220,7 +298,9 @@ def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None,
         for run, prompt in enumerate(task.examples):
             number[prompt].append(run)
         runs.append([number[prompt] for prompt in prompts])
-    asked = {"Retrieval"} if model.encoder else {"Retrieval", "Induction"}  # where the answer is part of the pattern
+    asked = (
+        {"Retrieval"} if model.encoder else {"Retrieval", "Induction"}
+    )  # where the answer is part of the pattern
     for batch in batches(prompts, model, batch_size):
         with hooks.scoring(model):
             values, logits = Reading(model, batch, [prompts[i] for i in batch.runs]).run()
@@ -232,7 +312,15 @@ def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None,
             if here:
                 at = [b for _, b in here]
                 answered = right[:, at] if right is not None and task.name in asked else None
-                yield task, Chunk(tuple(run for run, _ in here), slice(None), scores[at, PATTERNS.index(task.name)], answered)
+                yield (
+                    task,
+                    Chunk(
+                        tuple(run for run, _ in here),
+                        slice(None),
+                        scores[at, PATTERNS.index(task.name)],
+                        answered,
+                    ),
+                )
 
 
 def _once(tasks: Sequence[EncodedTask]) -> list[Encoded]:

@@ -19,13 +19,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from headwidget import hooks
-from headwidget.batch import Batch, batches, correct, forward
-from headwidget.methods import Chunk, Method, Together, alone, at_least, between, land, one_of
-from headwidget.methods.classifier import Classifier, Features, Training, fit
+from headwidget.methods.probe_classifier import Classifier, Features, Training, fit
 from headwidget.methods.probe_report import Report
-from headwidget.models import Model
-from headwidget.tasks.encode import EncodedTask
+from headwidget.models import Model, hooks
+from headwidget.scoring.batch import Batch, batches, correct, forward
+from headwidget.scoring.checks import at_least, between, one_of
+from headwidget.scoring.contract import Chunk, Method, Together, alone, land
+from headwidget.scoring.encode import EncodedTask
 
 FOLDS = 5
 """Where the tasks hold nothing out themselves."""
@@ -63,8 +63,15 @@ class Probe:
         if not isinstance(self.published, bool):
             raise ValueError(f"published must be True or False; got {self.published!r}.")
         if self.published and self.validation is not None:
-            raise ValueError("published=True trains for all its epochs, so it has no validation split: leave validation out.")
-        usual: dict[str, object] = {"validation": 0.2, "epochs": 300, "minibatch": 64, "standardise": True}
+            raise ValueError(
+                "published=True trains for all its epochs, so it has no validation split: leave validation out."
+            )
+        usual: dict[str, object] = {
+            "validation": 0.2,
+            "epochs": 300,
+            "minibatch": 64,
+            "standardise": True,
+        }
         if self.published:
             usual = {"validation": 0.0, "epochs": 100, "minibatch": 1, "standardise": False}
         for name in ("k", "seeds", "units", "hidden"):
@@ -119,7 +126,9 @@ def own_folds(tasks: Sequence[EncodedTask], options: Probe) -> int | None:
 def splits(tasks: Sequence[EncodedTask], options: Probe, seed: int) -> list[Split]:
     """One where the tasks hold out examples themselves, else one a fold."""
     starts = np.cumsum([0] + [len(task.examples) for task in tasks])
-    everything = [list(range(start, end)) for start, end in zip(starts[:-1].tolist(), starts[1:].tolist())]
+    everything = [
+        list(range(start, end)) for start, end in zip(starts[:-1].tolist(), starts[1:].tolist())
+    ]
     folds = own_folds(tasks, options)
     if folds is None:
         held = [[{own[i] for i in task.held_out} for own, task in zip(everything, tasks)]]
@@ -127,31 +136,51 @@ def splits(tasks: Sequence[EncodedTask], options: Probe, seed: int) -> list[Spli
         rng = random.Random(seed)
         shuffled = [rng.sample(own, len(own)) for own in everything]
         held = [[set(own[fold::folds]) for own in shuffled] for fold in range(folds)]
-    return [Split(sorted(set().union(*out)), [[i for i in own if i not in gone] for own, gone in zip(everything, out)]) for out in held]
+    return [
+        Split(
+            sorted(set().union(*out)),
+            [[i for i in own if i not in gone] for own, gone in zip(everything, out)],
+        )
+        for out in held
+    ]
 
 
 def check_tasks(model: Model, tasks: Sequence[EncodedTask], options: Probe) -> None:
     """Are there tasks to tell apart, and enough examples of each?"""
     if len(tasks) < 2:
-        raise ValueError(f"the probe learns to tell tasks apart, so it needs at least two; got {len(tasks)} ({tasks[0].name!r}).")
+        raise ValueError(
+            f"the probe learns to tell tasks apart, so it needs at least two; got {len(tasks)} ({tasks[0].name!r})."
+        )
     folds, fewest = own_folds(tasks, options), 2 if options.validation else 1
     for task in tasks:
         count = len(task.examples)
         held = len(task.held_out) if folds is None else -(-count // folds)
         if folds is not None and count < folds:
-            raise ValueError(f"task {task.name!r} has {count} examples, too few to hold each out once in {folds} folds; give it more, or ask for fewer folds.")
+            raise ValueError(
+                f"task {task.name!r} has {count} examples, too few to hold each out once in {folds} folds; give it more, or ask for fewer folds."
+            )
         if count - held < fewest:
-            raise ValueError(f"task {task.name!r} has {count - held} examples that are not held out; the probe needs {fewest} or more to learn from.")
+            raise ValueError(
+                f"task {task.name!r} has {count - held} examples that are not held out; the probe needs {fewest} or more to learn from."
+            )
         if options.at == "answer" and not model.encoder and model.context is not None:
             longest = max(len(e.ids) for e in task.examples) + 1
             if longest > model.context:
-                raise ValueError(f"task {task.name!r}: at='answer' reads {longest} tokens, but {model.name} reads at most {model.context}; shorten the prompt.")
+                raise ValueError(
+                    f"task {task.name!r}: at='answer' reads {longest} tokens, but {model.name} reads at most {model.context}; shorten the prompt."
+                )
 
 
 # ---- features ----
 
 
-def read(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None, options: Probe, its: Together) -> tuple[Tensor, Tensor]:
+def read(
+    model: Model,
+    tasks: Sequence[EncodedTask],
+    batch_size: int | None,
+    options: Probe,
+    its: Together,
+) -> tuple[Tensor, Tensor]:
     """Each head's mean z over the answer's tokens, (example, layer, head, dim) in float32 on the model's device; and right, (2, example)."""
     examples = [e for task in tasks for e in task.examples]
     fed = options.at == "answer" and not model.encoder  # the last answer token is fed too
@@ -193,7 +222,9 @@ def informative(logits: Tensor, batch: Batch, k: int) -> Tensor:
     answer, counts = batch.answer.to(logits.device), batch.counts.to(logits.device)
     logits = logits.float()
     surprisal = logits.logsumexp(-1) - logits.gather(-1, answer[..., None]).squeeze(-1)
-    most = surprisal.masked_fill(counts == 0, -torch.inf).topk(min(k, answer.shape[1]), dim=1).indices
+    most = (
+        surprisal.masked_fill(counts == 0, -torch.inf).topk(min(k, answer.shape[1]), dim=1).indices
+    )
     return torch.zeros_like(surprisal).scatter_(1, most, 1.0) * counts
 
 
@@ -208,7 +239,13 @@ def _average(here: Tensor, weights: Tensor) -> Tensor:
 # ---- fitting, fold by fold ----
 
 
-def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None, options: Probe, its: Together) -> Iterator[tuple[EncodedTask, Chunk]]:
+def together(
+    model: Model,
+    tasks: Sequence[EncodedTask],
+    batch_size: int | None,
+    options: Probe,
+    its: Together,
+) -> Iterator[tuple[EncodedTask, Chunk]]:
     """A chunk a task for every fold. Ctrl-C keeps the folds that are done; before the first there is nothing to keep."""
     report = Report(tasks, own_folds(tasks, options), options.seeds, its)
     planned = splits(tasks, options, its.seed)
@@ -224,7 +261,9 @@ def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None,
     except KeyboardInterrupt:
         if its.meta:
             raise
-        raise KeyboardInterrupt("the probe was stopped before it was trained: there are no scores to keep yet.") from None
+        raise KeyboardInterrupt(
+            "the probe was stopped before it was trained: there are no scores to keep yet."
+        ) from None
 
 
 def _fold(z: Tensor, split: Split, options: Probe, report: Report) -> Tensor:
@@ -233,7 +272,10 @@ def _fold(z: Tensor, split: Split, options: Probe, report: Report) -> Tensor:
     labels = report.labels
     shuffled = labels.copy()
     rng = random.Random(f"{seed} {split.held_out}")
-    for part in (split.held_out, [i for own in split.rest for i in own]):  # apart, so that the control has as many examples of each task
+    for part in (
+        split.held_out,
+        [i for own in split.rest for i in own],
+    ):  # apart, so that the control has as many examples of each task
         shuffled[part] = labels[rng.sample(part, len(part))]
 
     def device(indices: Sequence[int] | npt.NDArray[np.int64]) -> Tensor:
@@ -247,13 +289,33 @@ def _fold(z: Tensor, split: Split, options: Probe, report: Report) -> Tensor:
         if options.standardise:
             x = x.standardised(device(train))
         there = x.at(held)
-        made, epochs = fit(x, device(labels), device(train), device(tell), tasks, how, probe, report.training("labels"))
+        made, epochs = fit(
+            x,
+            device(labels),
+            device(train),
+            device(tell),
+            tasks,
+            how,
+            probe,
+            report.training("labels"),
+        )
         importance += made.importance(there, device(labels[split.held_out])) / options.seeds
         report.fitted(epochs, len(train), len(tell), labels[split.held_out], _choices(made, there))
         as_long = dataclasses.replace(how, epochs=epochs)
-        made, _ = fit(x, device(shuffled), device(train), held[:0], tasks, as_long, probe, report.training("shuffled labels"))
+        made, _ = fit(
+            x,
+            device(shuffled),
+            device(train),
+            held[:0],
+            tasks,
+            as_long,
+            probe,
+            report.training("shuffled labels"),
+        )
         wrong = shuffled[split.held_out]
-        report.controlled(wrong, _choices(made, there), made.importance(there, device(wrong)).cpu().numpy())
+        report.controlled(
+            wrong, _choices(made, there), made.importance(there, device(wrong)).cpu().numpy()
+        )
     return importance
 
 

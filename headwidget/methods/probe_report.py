@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headwidget import chance
-from headwidget.methods import Chunk, Together
+from headwidget.scores import chance
+from headwidget.scoring.contract import Chunk, Together
+from headwidget.scoring.encode import EncodedTask
 from headwidget.tasks import Task
-from headwidget.tasks.encode import EncodedTask
 
 Labels = npt.NDArray[np.int64]
 
@@ -24,21 +24,31 @@ QUANTILE = 0.95
 class Report:
     """Filled in fit by fit; :meth:`write` puts what is known so far where the scores' meta is made."""
 
-    def __init__(self, tasks: Sequence[EncodedTask], folds: int | None, seeds: int, its: Together) -> None:
+    def __init__(
+        self, tasks: Sequence[EncodedTask], folds: int | None, seeds: int, its: Together
+    ) -> None:
         self.tasks, self.folds, self.seeds, self.its = tasks, folds, seeds, its
         self.starts = np.cumsum([0] + [len(task.examples) for task in tasks])
-        self.labels: Labels = np.repeat(np.arange(len(tasks)), np.diff(self.starts))  # (example,): each example's task
+        self.labels: Labels = np.repeat(
+            np.arange(len(tasks)), np.diff(self.starts)
+        )  # (example,): each example's task
         self.epochs: list[int] = []
         self.trained = self.validated = 0
-        self.confusion = np.zeros((len(tasks), len(tasks)), int)  # (task, taken for), summed over probes
+        self.confusion = np.zeros(
+            (len(tasks), len(tasks)), int
+        )  # (task, taken for), summed over probes
         self.control_confusion = self.confusion.copy()
         self.surface = surface(its.sources, its.seed)
-        self.control_sum: Any = 0.0  # importance in the control, (task, layer, head), summed over its held-out examples
+        self.control_sum: Any = (
+            0.0  # importance in the control, (task, layer, head), summed over its held-out examples
+        )
 
     def expect(self, held_out: Sequence[int]) -> None:
         """These examples, by their place among all, will be runs."""
         for number, task in enumerate(self.tasks):
-            self.its.runs[task.name] = tuple(sorted(i - int(self.starts[number]) for i in held_out if self.labels[i] == number))
+            self.its.runs[task.name] = tuple(
+                sorted(i - int(self.starts[number]) for i in held_out if self.labels[i] == number)
+            )
 
     def answered(self, right: npt.NDArray[np.bool_]) -> None:
         """How the model itself did, (2, example)."""
@@ -48,19 +58,31 @@ class Report:
     def training(self, on: str) -> Callable[[int], None]:
         """What to call after each epoch."""
         fits = (self.folds or 1) * self.seeds
-        which = f", probe {len(self.epochs) + 1} of {fits}" if fits > 1 and on == "labels" else f", control {len(self.epochs)} of {fits}" if fits > 1 else ""
+        which = (
+            f", probe {len(self.epochs) + 1} of {fits}"
+            if fits > 1 and on == "labels"
+            else f", control {len(self.epochs)} of {fits}"
+            if fits > 1
+            else ""
+        )
         return lambda epoch: self.its.note(f"training on {on}{which}, epoch {epoch}", 0)
 
-    def fitted(self, epochs: int, trained: int, validated: int, labels: Labels, choices: Labels) -> None:
+    def fitted(
+        self, epochs: int, trained: int, validated: int, labels: Labels, choices: Labels
+    ) -> None:
         """A probe's held-out examples: what they are, and what it takes them for."""
         self.epochs.append(epochs)
         self.trained, self.validated = trained, validated
         np.add.at(self.confusion, (labels, choices), 1)
 
-    def controlled(self, labels: Labels, choices: Labels, importance: npt.NDArray[np.float32]) -> None:
+    def controlled(
+        self, labels: Labels, choices: Labels, importance: npt.NDArray[np.float32]
+    ) -> None:
         """The same of its control, whose labels are shuffled, and what importance (example, layer, head) comes to there."""
         np.add.at(self.control_confusion, (labels, choices), 1)
-        self.control_sum = self.control_sum + np.stack([importance[labels == task].sum(0) for task in range(len(self.tasks))])
+        self.control_sum = self.control_sum + np.stack(
+            [importance[labels == task].sum(0) for task in range(len(self.tasks))]
+        )
 
     def by_task(self, chunk: Chunk) -> Iterator[tuple[EncodedTask, Chunk]]:
         """A chunk of all tasks' examples as one for each."""
@@ -69,7 +91,15 @@ class Report:
             own = np.flatnonzero(self.labels[runs] == number)
             if len(own):
                 local = tuple(int(i) for i in runs[own] - self.starts[number])
-                yield task, Chunk(local, chunk.layers, chunk.values[own], None if chunk.correct is None else chunk.correct[:, own])
+                yield (
+                    task,
+                    Chunk(
+                        local,
+                        chunk.layers,
+                        chunk.values[own],
+                        None if chunk.correct is None else chunk.correct[:, own],
+                    ),
+                )
 
     def write(self) -> None:
         """All that is known so far, for the scores' meta."""
@@ -101,22 +131,38 @@ class Report:
             "floor": dict(zip(names, self.floor())),
             "display": {"normalize": "share"},
         }
-        overall = self._warning(accuracy, count, majority, f"held-out examples of these {len(names)} tasks")
+        overall = self._warning(
+            accuracy, count, majority, f"held-out examples of these {len(names)} tasks"
+        )
         for number, task in enumerate(self.tasks):
-            own = overall or self._warning(float(by_task[number]), int(asked[number]) // self.seeds, 1 / len(names), "held-out examples of this task")
+            own = overall or self._warning(
+                float(by_task[number]),
+                int(asked[number]) // self.seeds,
+                1 / len(names),
+                "held-out examples of this task",
+            )
             runs = len(self.its.runs[task.name])
-            fitted = {"fitted_on": len(task.examples) - runs} if self.folds is None else {"fitted_on": len(task.examples) - runs // self.folds}
+            fitted = (
+                {"fitted_on": len(task.examples) - runs}
+                if self.folds is None
+                else {"fitted_on": len(task.examples) - runs // self.folds}
+            )
             self.its.tasks[task.name] = {**fitted, **({"warning": own} if own else {})}
 
     def floor(self) -> list[float]:
         """For each task, what 95% of the heads stay below when labels are shuffled: the control's |mean importance| over its held-out examples."""
         mean = self.control_sum / self.control_confusion.sum(1)[:, None, None]
-        return [float(value) for value in np.quantile(np.abs(mean).reshape(len(mean), -1), QUANTILE, axis=1)]
+        return [
+            float(value)
+            for value in np.quantile(np.abs(mean).reshape(len(mean), -1), QUANTILE, axis=1)
+        ]
 
     @staticmethod
     def _warning(accuracy: float, count: int, guess: float, what: str) -> str | None:
         """A sentence where the probe does no better than guessing; None where it does, or where so few examples could never tell."""
-        if chance.needed(count, guess) is None or not chance.at_chance(int(accuracy * count + 1e-9), count, guess):
+        if chance.needed(count, guess) is None or not chance.at_chance(
+            int(accuracy * count + 1e-9), count, guess
+        ):
             return None
         return f"The probe gets {accuracy:.0%} of {count} {what} right, no better than chance ({guess:.0%}): its head scores are noise."
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headwidget import hooks, weights
-from headwidget.methods import Chunk, Method, Together, alone, at_least
-from headwidget.methods.ranks import SAMPLE, extremes
-from headwidget.models import Layer, Model
+from headwidget.methods.extremes import SAMPLE, extremes
+from headwidget.models import Layer, Model, hooks, weights
+from headwidget.scoring.checks import at_least
+from headwidget.scoring.contract import Chunk, Method, Together, alone
+from headwidget.scoring.encode import Encoded, EncodedTask
 from headwidget.tasks import Task
-from headwidget.tasks.encode import Encoded, EncodedTask
 
 FEWEST = 30
 """A relation with fewer pairs is marked unreliable."""
@@ -55,7 +55,9 @@ class Relations:
 def check(model: Model) -> None:
     """Relations need the weights of a decoder."""
     if model.encoder:
-        raise ValueError(f"relations reads what a head writes towards the next token, but {model.name} ({model.family.name}) predicts masked ones.")
+        raise ValueError(
+            f"relations reads what a head writes towards the next token, but {model.name} ({model.family.name}) predicts masked ones."
+        )
     weights.unembedding(model)
     for layer in model.layers:
         layer.w_o()
@@ -69,7 +71,10 @@ def encode(tasks: Sequence[Task], model: Model, options: Relations, seed: int) -
     """Each relation's pairs as two tokens; pairs of words that are not one token behind a space are left out, and relations that none are left of."""
     found = []
     for task in tasks:
-        sources, targets = (tokens(model, [word.strip() for word in words]) for words in zip(*((e.prompt, e.answer) for e in task.examples)))
+        sources, targets = (
+            tokens(model, [word.strip() for word in words])
+            for words in zip(*((e.prompt, e.answer) for e in task.examples))
+        )
         kept = [
             Encoded(f"{e.prompt.strip()} → {e.answer.strip()}", (source,), (0,), (target,))
             for e, source, target in zip(task.examples, sources, targets)
@@ -92,9 +97,13 @@ def tokens(model: Model, words: list[str]) -> list[int | None]:
     alone = model.tokenizer([f" {word}" for word in words], add_special_tokens=False)["input_ids"]
     behind = model.tokenizer([f"a {word}" for word in words], add_special_tokens=False)["input_ids"]
     found: list[int | None] = []
-    for own, both in zip(alone, behind):  # some tokenizers put a space of their own before a text that stands alone
+    for own, both in zip(
+        alone, behind
+    ):  # some tokenizers put a space of their own before a text that stands alone
         ids = list(both[len(before) :]) if list(both[: len(before)]) == before else list(own)
-        known = len(ids) == 1 and ids[0] != model.tokenizer.unk_token_id and ids[0] < model.vocabulary
+        known = (
+            len(ids) == 1 and ids[0] != model.tokenizer.unk_token_id and ids[0] < model.vocabulary
+        )
         found.append(ids[0] if known else None)
     return found
 
@@ -124,39 +133,79 @@ class Pairs:
     options: Relations
 
     @classmethod
-    def of(cls, model: Model, pairs: Sequence[tuple[int, int]], k: Sequence[int], options: Relations) -> Pairs:
+    def of(
+        cls, model: Model, pairs: Sequence[tuple[int, int]], k: Sequence[int], options: Relations
+    ) -> Pairs:
         """Embed every source once."""
         u, dtype = weights.unembedding(model), weights.working(model.dtype)
-        sources, place = torch.unique(torch.tensor([source for source, _ in pairs]), return_inverse=True)
+        sources, place = torch.unique(
+            torch.tensor([source for source, _ in pairs]), return_inverse=True
+        )
         e = weights.embedded(model, sources)
         above = weights.first_mlp(model, e) if with_mlp(model, options) else e
         targets, counts = torch.tensor([target for _, target in pairs]), torch.tensor(k)
-        return cls(model, u, e.to(dtype), above.to(dtype), place, targets.to(u.device), counts.to(u.device), options)
+        return cls(
+            model,
+            u,
+            e.to(dtype),
+            above.to(dtype),
+            place,
+            targets.to(u.device),
+            counts.to(u.device),
+            options,
+        )
 
     def hits(self, layer: Layer) -> Tensor:
         """Relation and suppression for every head of a layer, (2, pair, head)."""
-        e, w_o, width = (self.above if layer.index else self.at_first), layer.w_o().detach().to(self.u.device), self.u.shape[1]
+        e, w_o, width = (
+            (self.above if layer.index else self.at_first),
+            layer.w_o().detach().to(self.u.device),
+            self.u.shape[1],
+        )
         read = weights.values(self.model, layer)
         most = max(SAMPLE, width, layer.heads * layer.head_dim)
         found = []
         for own in torch.split(torch.arange(len(self.source)), max(1, self.options.chunk // most)):
-            x = read.of(e[self.source[own].to(e.device)].to(read.weight.device), bias=self.options.bias).to(self.u.device)  # (head, pair, head_dim)
+            x = read.of(
+                e[self.source[own].to(e.device)].to(read.weight.device), bias=self.options.bias
+            ).to(self.u.device)  # (head, pair, head_dim)
             there = own.to(self.u.device)
-            found.append(torch.stack(extremes(x, w_o, self.u, self.target[there], self.k[there], self.options.chunk)))
+            found.append(
+                torch.stack(
+                    extremes(x, w_o, self.u, self.target[there], self.k[there], self.options.chunk)
+                )
+            )
         return torch.cat(found, dim=2).transpose(1, 2)
 
 
 def with_mlp(model: Model, options: Relations) -> bool:
     """Is the first MLP applied?"""
-    return sum(p.numel() for p in model.module.parameters()) <= VERY_LARGE if options.mlp is None else options.mlp
+    return (
+        sum(p.numel() for p in model.module.parameters()) <= VERY_LARGE
+        if options.mlp is None
+        else options.mlp
+    )
 
 
-def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None, options: Relations, its: Together) -> Iterator[tuple[EncodedTask, Chunk]]:
+def together(
+    model: Model,
+    tasks: Sequence[EncodedTask],
+    batch_size: int | None,
+    options: Relations,
+    its: Together,
+) -> Iterator[tuple[EncodedTask, Chunk]]:
     """A chunk a relation for every layer: all relations share what a layer's weights cost. Ctrl-C before the last layer leaves nothing whole to keep."""
     pairs = {task.name: [(e.ids[0], e.answer[0]) for e in task.examples] for task in tasks}
     with hooks.scoring(model):
-        k = {name: rule(options, len(weights.unembedding(model)), own) for name, own in pairs.items()}
-        everything = Pairs.of(model, [pair for own in pairs.values() for pair in own], [k[name] for name, own in pairs.items() for _ in own], options)
+        k = {
+            name: rule(options, len(weights.unembedding(model)), own) for name, own in pairs.items()
+        }
+        everything = Pairs.of(
+            model,
+            [pair for own in pairs.values() for pair in own],
+            [k[name] for name, own in pairs.items() for _ in own],
+            options,
+        )
     _report(model, tasks, k, options, its)
     for row, layer in enumerate(model.layers):
         with hooks.scoring(model):
@@ -165,12 +214,22 @@ def together(model: Model, tasks: Sequence[EncodedTask], batch_size: int | None,
         for task in tasks:
             end = start + len(task.examples)
             hit, suppressed = found[:, start:end, None]  # (pair, 1, head)
-            yield task, Chunk(tuple(range(end - start)), slice(row, row + 1), hit, aspects={"suppression": suppressed})
+            yield (
+                task,
+                Chunk(
+                    tuple(range(end - start)),
+                    slice(row, row + 1),
+                    hit,
+                    aspects={"suppression": suppressed},
+                ),
+            )
             start = end
         its.note(f"layer {layer.index}", start / len(model.layers))
 
 
-def _report(model: Model, tasks: Sequence[EncodedTask], k: dict[str, int], options: Relations, its: Together) -> None:
+def _report(
+    model: Model, tasks: Sequence[EncodedTask], k: dict[str, int], options: Relations, its: Together
+) -> None:
     """What was left out and what is unreliable, relation by relation."""
     left = {task.name: len(task.examples) for task in tasks}
     its.meta |= {"mlp": with_mlp(model, options), "display": {"threshold": THRESHOLD}}
@@ -179,12 +238,19 @@ def _report(model: Model, tasks: Sequence[EncodedTask], k: dict[str, int], optio
     for source in its.sources:
         count, total = left.get(source.name, 0), len(source)
         if not count:
-            its.meta.setdefault("left_out", {})[source.name] = f"none of its {total} pairs are single tokens"
+            its.meta.setdefault("left_out", {})[source.name] = (
+                f"none of its {total} pairs are single tokens"
+            )
             continue
         known = its.tasks.setdefault(source.name, {})
         known |= {"k": k[source.name], "counted": "pair", "pairs": total}
         if count < total:
-            known["dropped"] = [{"why": "source or target is not a single token behind a space", "count": total - count}]
+            known["dropped"] = [
+                {
+                    "why": "source or target is not a single token behind a space",
+                    "count": total - count,
+                }
+            ]
         if count < FEWEST:
             known["warning"] = (
                 f"Only {count} of its {total} pairs are single tokens of this model: with fewer than {FEWEST} pairs a relation's scores are unreliable."

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headwidget.tasks import Example, Task
+from headwidget.tasks.task import Example, Task
 
 SKILLS = (
     "Knowledge Recall",
@@ -50,7 +50,11 @@ class CogQAReport:
         if self.unknown:
             said.append(f"skills that are none of the eight: {_counts(self.unknown)}.")
         if self.respelt:
-            said.append("misspelt skills were taken for the nearest: " + ", ".join(f"{a!r} for {b!r}" for a, b in self.respelt.items()) + ".")
+            said.append(
+                "misspelt skills were taken for the nearest: "
+                + ", ".join(f"{a!r} for {b!r}" for a, b in self.respelt.items())
+                + "."
+            )
         if self.malformed:
             more = f" (and {len(self.malformed) - 3} more)" if len(self.malformed) > 3 else ""
             said.append("left out: " + " ".join(self.malformed[:3]) + more)
@@ -63,7 +67,9 @@ class _Step(NamedTuple):
     skill: str
 
 
-def read_cogqa(path: str | Path, *, least: int = 10, report: CogQAReport | None = None) -> list[Task]:
+def read_cogqa(
+    path: str | Path, *, least: int = 10, report: CogQAReport | None = None
+) -> list[Task]:
     """The tasks of a CogQA file, one for each cognitive skill, in the order of the published figures.
 
     The file is a JSON list of ``{question, answer, generated: [{subquestion, answer, cognitive_skill}, …]}``. Each sub-question becomes an example
@@ -90,18 +96,31 @@ def read_cogqa(path: str | Path, *, least: int = 10, report: CogQAReport | None 
         for step in _steps(steps, item, report):
             report.steps += 1
             lines.append(f"Q: {step.question}")
-            example = Example("\n".join(lines) + "\nA:", step.answer if step.answer[0].isspace() else f" {step.answer}")
+            example = Example(
+                "\n".join(lines) + "\nA:",
+                step.answer if step.answer[0].isspace() else f" {step.answer}",
+            )
             lines.append(f"A: {step.answer.strip()}")
             if step.skill not in known:
                 known[step.skill] = _skill(step.skill, report)
             skill = known[step.skill]
-            (report.unknown.setdefault(step.skill, []) if skill is None else found[skill]).append(example)
-    report.rare.update({skill: examples for skill, examples in found.items() if 0 < len(examples) < least})
+            (report.unknown.setdefault(step.skill, []) if skill is None else found[skill]).append(
+                example
+            )
+    report.rare.update(
+        {skill: examples for skill, examples in found.items() if 0 < len(examples) < least}
+    )
     if said := report.sentences():
         warnings.warn(f"{path.name}: " + " ".join(said), stacklevel=2)
-    tasks = [Task(skill, examples, category=skill) for skill, examples in found.items() if len(examples) >= least]
+    tasks = [
+        Task(skill, examples, category=skill)
+        for skill, examples in found.items()
+        if len(examples) >= least
+    ]
     if not tasks:
-        raise ValueError(f"{path.name}: none of the eight skills has {least} examples or more ({report.steps} sub-questions in all); lower least=….")
+        raise ValueError(
+            f"{path.name}: none of the eight skills has {least} examples or more ({report.steps} sub-questions in all); lower least=…."
+        )
     return tasks
 
 
@@ -112,11 +131,17 @@ def _items(path: Path, report: CogQAReport) -> Iterator[tuple[int, tuple[str, li
     try:
         items = json.loads(path.read_text(encoding="utf-8-sig"))
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path.name}: not JSON ({error.msg} at line {error.lineno}, column {error.colno}).") from error
+        raise ValueError(
+            f"{path.name}: not JSON ({error.msg} at line {error.lineno}, column {error.colno})."
+        ) from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8.") from error
+        raise ValueError(
+            f"{path.name} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8."
+        ) from error
     if not isinstance(items, list):
-        raise ValueError(f"{path.name} must hold a JSON list of {{question, answer, generated}}; it holds a {type(items).__name__}.")
+        raise ValueError(
+            f"{path.name} must hold a JSON list of {{question, answer, generated}}; it holds a {type(items).__name__}."
+        )
     for number, item in enumerate(items):
         if not isinstance(item, dict):
             report.malformed.append(f"item {number} is a {type(item).__name__}, not an object.")
@@ -137,7 +162,10 @@ def _steps(steps: list[Any], item: int, report: CogQAReport) -> Iterator[_Step]:
             report.malformed.append(f"{where} is a {type(step).__name__}, not an object{rest}.")
             return
         parts = [step.get(key) for key in ("subquestion", "answer", "cognitive_skill")]
-        parts = [str(part) if isinstance(part, (int, float)) and not isinstance(part, bool) else part for part in parts]  # "answer": 4
+        parts = [
+            str(part) if isinstance(part, (int, float)) and not isinstance(part, bool) else part
+            for part in parts
+        ]  # "answer": 4
         for key, part in zip(("subquestion", "answer", "cognitive_skill"), parts):
             if not isinstance(part, str) or not part.strip():
                 report.malformed.append(f"{where} has no {key!r} text{rest}.")
@@ -166,4 +194,9 @@ def _skill(label: str, report: CogQAReport) -> str | None:
 
 
 def _counts(groups: dict[str, list[Example]]) -> str:
-    return ", ".join(f"{label!r} ({n})" for label, n in Counter({label: len(examples) for label, examples in groups.items()}).most_common())
+    return ", ".join(
+        f"{label!r} ({n})"
+        for label, n in Counter(
+            {label: len(examples) for label, examples in groups.items()}
+        ).most_common()
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headwidget.tasks import Example, Task
+from headwidget.tasks.task import Example, Task
 
 
 def words(example: Example) -> list[str]:
@@ -20,7 +20,9 @@ def words(example: Example) -> list[str]:
     return re.findall(r"\w+|[^\w ]", example.prompt.lower())
 
 
-def surface_accuracy(tasks: Iterable[Task], seed: int = 0, *, features: Callable[[Example], Sequence[str]] = words) -> dict[str, Any]:
+def surface_accuracy(
+    tasks: Iterable[Task], seed: int = 0, *, features: Callable[[Example], Sequence[str]] = words
+) -> dict[str, Any]:
     """How often multinomial naive Bayes on ``features`` (by default the prompt's words) tells which task a held-out prompt is from.
 
     It is trained on the tasks' other examples. ``seed`` draws a quarter of a task that has no held-out split of its own, and breaks ties.
@@ -37,27 +39,41 @@ def surface_accuracy(tasks: Iterable[Task], seed: int = 0, *, features: Callable
     splits = [_split(task, seed) for task in listed]
     seen = {feature for train, _ in splits for e in train for feature in features(e)}
     vocabulary = {feature: i for i, feature in enumerate(sorted(seen))}
-    counts = np.stack([_counts(train, vocabulary, features).sum(0) for train, _ in splits]) + 1.0  # (task, word), Laplace's one added
+    counts = (
+        np.stack([_counts(train, vocabulary, features).sum(0) for train, _ in splits]) + 1.0
+    )  # (task, word), Laplace's one added
     log_p = np.log(counts / counts.sum(1, keepdims=True))
     confusion, rng = np.zeros((len(listed), len(listed)), int), np.random.default_rng(seed)
     for i, (_, held_out) in enumerate(splits):
-        fits = _counts(held_out, vocabulary, features) @ log_p.T  # (example, task); tasks are equally likely beforehand
+        fits = (
+            _counts(held_out, vocabulary, features) @ log_p.T
+        )  # (example, task); tasks are equally likely beforehand
         guesses = (fits + 1e-6 * rng.random(fits.shape)).argmax(1)
         confusion[i] = np.bincount(guesses, minlength=len(listed))
-    return {"accuracy": float((np.diag(confusion) / confusion.sum(1)).mean()), "chance": 1 / len(listed), "confusion": confusion}
+    return {
+        "accuracy": float((np.diag(confusion) / confusion.sum(1)).mean()),
+        "chance": 1 / len(listed),
+        "confusion": confusion,
+    }
 
 
 def _split(task: Task, seed: int) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
     if not task.held_out:
         if len(task) < 2:
-            raise ValueError(f"task {task.name!r} has one example, so none can be held out; give it more.")
+            raise ValueError(
+                f"task {task.name!r} has one example, so none can be held out; give it more."
+            )
         drawn = np.random.default_rng(seed).permutation(len(task))[: max(1, len(task) // 4)]
         task = Task(task.name, task.examples, task.category, drawn.tolist())
     train, held_out = task.split()
     return train.examples, held_out.examples
 
 
-def _counts(examples: Sequence[Example], vocabulary: dict[str, int], features: Callable[[Example], Sequence[str]]) -> np.ndarray:
+def _counts(
+    examples: Sequence[Example],
+    vocabulary: dict[str, int],
+    features: Callable[[Example], Sequence[str]],
+) -> np.ndarray:
     """How often each example has each known word, (example, word)."""
     counts = np.zeros((len(examples), len(vocabulary)))
     for row, example in enumerate(examples):

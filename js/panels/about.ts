@@ -17,7 +17,10 @@ function fill(box: HTMLElement, store: Store): () => void {
     ]);
     const lines = [...(scores?.about ?? []), ...(tasks ?? [])] as [string, string][];
     list.replaceChildren(
-      ...lines.flatMap(([name, text]) => [make("dt", "about-name", name), make("dd", "about-text", text)]),
+      ...lines.flatMap(([name, text]) => [
+        make("dt", "about-name", name),
+        make("dd", "about-text", text),
+      ]),
     );
   };
   draw();

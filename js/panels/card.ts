@@ -1,9 +1,9 @@
 // The card beside the pointer: which head it is, and its number with the 95% interval and its rank in every task shown.
 
-import { formatter, type Range } from "../scales";
+import { formatter, type Range } from "../display/scales";
+import { categoriesOf, forCategories, numberName, shownTasks } from "../display/views";
+import type { TaskScores } from "../display/wire";
 import { headAt, headName, type Panel, PICTURE, type State } from "../store";
-import { categoriesOf, forCategories, numberName, shownTasks } from "../views";
-import type { TaskScores } from "../wire";
 import { make, setText } from "./dom";
 
 const AWAY = 16; // CSS pixels between pointer and card
@@ -59,7 +59,9 @@ function noteText(state: State): string {
   const { scores } = state;
   const runs = [...new Set(scores!.tasks.map((task) => task.runs))].sort((a, b) => a - b);
   const many =
-    runs.length > 1 ? `${runs[0]} to ${runs[runs.length - 1]} runs` : `${runs[0]} run${runs[0] === 1 ? "" : "s"}`;
+    runs.length > 1
+      ? `${runs[0]} to ${runs[runs.length - 1]} runs`
+      : `${runs[0]} run${runs[0] === 1 ? "" : "s"}`;
   const interval = state.reduction === "mean" && !state.normalize && runs[runs.length - 1]! > 1;
   return `${numberName(scores!, state)}${interval ? ", 95% interval" : ""} · rank · ${many}`;
 }
@@ -75,7 +77,8 @@ function numberRange(state: State, tasks: readonly TaskScores[]): Range {
       if (map[i]! > high) high = map[i]!;
     }
   }
-  if (scores!.signed && !state.normalize) [low, high] = [Math.min(low, -high), Math.max(high, -low)];
+  if (scores!.signed && !state.normalize)
+    [low, high] = [Math.min(low, -high), Math.max(high, -low)];
   return { low, high: high || 1, step: 1, lowCapped: false, highCapped: false };
 }
 
@@ -86,7 +89,8 @@ function line(state: State, task: TaskScores, cell: number, range: Range): HTMLE
   const format = formatter(range);
   const interval = state.reduction === "mean" && !state.normalize && task.runs > 1;
   const [low, high] = interval ? [task.low[cell]!, task.high[cell]!] : [value, value];
-  const colour = !scores!.signed || state.normalize ? "bar-score" : value < 0 ? "bar-less" : "bar-more";
+  const colour =
+    !scores!.signed || state.normalize ? "bar-score" : value < 0 ? "bar-less" : "bar-more";
   const reach = state.view === "agreement" ? (views!.counts(task, state)?.[cell] ?? null) : null;
   const passes = views!.passesIn(task, state)?.[cell] ?? 1;
   const title = make("th", "card-task", `${task.warning ? "⚠ " : ""}${task.name}`);

@@ -9,11 +9,16 @@ export const chips: Panel = (el, store) => {
   const list = make("div", "chip-list");
   list.setAttribute("role", "group");
   list.setAttribute("aria-label", "Tasks shown");
-  const alone = button("chip-alone", "One at a time", "Step through the tasks, one large map each", () => {
-    const { task, tasks, scores } = store.state;
-    const first = tasks[0] ?? scores?.tasks[0]?.name ?? null;
-    store.sync({ task: task === null ? first : null });
-  });
+  const alone = button(
+    "chip-alone",
+    "One at a time",
+    "Step through the tasks, one large map each",
+    () => {
+      const { task, tasks, scores } = store.state;
+      const first = tasks[0] ?? scores?.tasks[0]?.name ?? null;
+      store.sync({ task: task === null ? first : null });
+    },
+  );
   const slider = make("input", "slider");
   slider.type = "range";
   slider.min = "0";
@@ -23,7 +28,9 @@ export const chips: Panel = (el, store) => {
   const step = make("div", "solo", slider, name);
   el.append(list, alone, step);
   let order: string[] = []; // of the chips, hidden tasks among them
-  slider.addEventListener("input", () => store.sync({ task: stepped(store)[slider.valueAsNumber] ?? null }));
+  slider.addEventListener("input", () =>
+    store.sync({ task: stepped(store)[slider.valueAsNumber] ?? null }),
+  );
 
   const reorder = (names: string[]): void => {
     order = names;
@@ -40,10 +47,17 @@ export const chips: Panel = (el, store) => {
     const toggle = (): void => {
       const { tasks } = store.state;
       if (dragged) return;
-      const next = order.filter((one) => (one === task ? !tasks.includes(task) : tasks.includes(one)));
+      const next = order.filter((one) =>
+        one === task ? !tasks.includes(task) : tasks.includes(one),
+      );
       store.sync({ tasks: next });
     };
-    const el = button("chip", task, `Show or hide ${task}; drag or Alt + arrow keys to move it`, toggle);
+    const el = button(
+      "chip",
+      task,
+      `Show or hide ${task}; drag or Alt + arrow keys to move it`,
+      toggle,
+    );
     el.dataset.task = task;
     el.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
@@ -58,7 +72,10 @@ export const chips: Panel = (el, store) => {
       const over = Array.from(list.children).find((other) => {
         const box = other.getBoundingClientRect();
         return (
-          event.clientX > box.left && event.clientX < box.right && event.clientY > box.top && event.clientY < box.bottom
+          event.clientX > box.left &&
+          event.clientX < box.right &&
+          event.clientY > box.top &&
+          event.clientY < box.bottom
         );
       }) as HTMLElement | undefined;
       if (!over || over === el) return;
@@ -66,7 +83,9 @@ export const chips: Panel = (el, store) => {
       const [box, mine] = [over.getBoundingClientRect(), el.getBoundingClientRect()];
       const sameLine = Math.abs(box.top - mine.top) < box.height / 2;
       const past =
-        mine.left < box.left ? event.clientX > box.right - mine.width : event.clientX < box.left + mine.width;
+        mine.left < box.left
+          ? event.clientX > box.right - mine.width
+          : event.clientX < box.left + mine.width;
       if (!sameLine || past) reorder(moved(task, order.indexOf(over.dataset.task!)));
     });
     const drop = (): void => {
@@ -93,14 +112,23 @@ export const chips: Panel = (el, store) => {
     const names = scores?.tasks.map((one) => one.name) ?? [];
     el.hidden = names.length < 2;
     if (el.hidden) return;
-    if (order.length !== names.length || order.filter((one) => tasks.includes(one)).join("\n") !== tasks.join("\n")) {
-      order = [...tasks.filter((one) => names.includes(one)), ...names.filter((one) => !tasks.includes(one))];
+    if (
+      order.length !== names.length ||
+      order.filter((one) => tasks.includes(one)).join("\n") !== tasks.join("\n")
+    ) {
+      order = [
+        ...tasks.filter((one) => names.includes(one)),
+        ...names.filter((one) => !tasks.includes(one)),
+      ];
     }
-    const have = new Map(Array.from(list.children).map((one) => [(one as HTMLElement).dataset.task!, one]));
+    const have = new Map(
+      Array.from(list.children).map((one) => [(one as HTMLElement).dataset.task!, one]),
+    );
     const wanted = order.map((one) => (have.get(one) as HTMLElement | undefined) ?? chip(one));
     if (wanted.length !== list.children.length || wanted.some((one, i) => list.children[i] !== one))
       place(list, wanted);
-    for (const one of wanted) one.setAttribute("aria-pressed", String(tasks.includes(one.dataset.task!)));
+    for (const one of wanted)
+      one.setAttribute("aria-pressed", String(tasks.includes(one.dataset.task!)));
     alone.setAttribute("aria-pressed", String(task !== null));
     alone.hidden = store.state.view === "categories";
     step.hidden = task === null || alone.hidden;
@@ -112,13 +140,15 @@ export const chips: Panel = (el, store) => {
   };
   draw();
   return store.subscribe((changed) => {
-    if (changed.has("scores") || changed.has("tasks") || changed.has("task") || changed.has("view")) draw();
+    if (changed.has("scores") || changed.has("tasks") || changed.has("task") || changed.has("view"))
+      draw();
   });
 };
 
 /** Put the chips in order without taking the focus or the pointer from the one in hand. */
 function place(list: HTMLElement, wanted: HTMLElement[]): void {
-  for (const old of Array.from(list.children)) if (!wanted.includes(old as HTMLElement)) old.remove();
+  for (const old of Array.from(list.children))
+    if (!wanted.includes(old as HTMLElement)) old.remove();
   const active = focused(list);
   const held = wanted.findIndex((one) => one === active || one.classList.contains("hw-dragged"));
   wanted.forEach((one, i) => {
@@ -126,10 +156,13 @@ function place(list: HTMLElement, wanted: HTMLElement[]): void {
     if (i < held) list.insertBefore(one, wanted[held]!);
     else list.append(one);
   });
-  if (held >= 0 && !wanted[held]!.isConnected) list.insertBefore(wanted[held]!, wanted[held + 1] ?? null);
+  if (held >= 0 && !wanted[held]!.isConnected)
+    list.insertBefore(wanted[held]!, wanted[held + 1] ?? null);
 }
 
 /** The tasks the slider steps through: those shown, or all when the one in view is hidden. */
 function stepped({ state: { tasks, task, scores } }: Store): readonly string[] {
-  return task === null || tasks.includes(task) ? tasks : (scores?.tasks.map((one) => one.name) ?? []);
+  return task === null || tasks.includes(task)
+    ? tasks
+    : (scores?.tasks.map((one) => one.name) ?? []);
 }

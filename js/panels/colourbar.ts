@@ -1,7 +1,7 @@
 // The colour bar that all maps share, with a mark where the threshold stands.
 
-import { css, stops } from "../palette";
-import { barTicks } from "../scales";
+import { css, stops } from "../display/palette";
+import { barTicks } from "../display/scales";
 import { type Panel, PICTURE } from "../store";
 import { make, setText } from "./dom";
 
@@ -46,9 +46,15 @@ export const colourbar: Panel = (el, store) => {
     const both = scores.signed && normalize === null;
     const marks = !marked
       ? []
-      : [...(!both || sign !== "hurts" ? [threshold] : []), ...(both && sign !== "helps" ? [-threshold] : [])];
+      : [
+          ...(!both || sign !== "hurts" ? [threshold] : []),
+          ...(both && sign !== "helps" ? [-threshold] : []),
+        ];
     stand(below, marks);
-    stand(floors, picture.floor === null ? [] : both ? [picture.floor, -picture.floor] : [picture.floor]);
+    stand(
+      floors,
+      picture.floor === null ? [] : both ? [picture.floor, -picture.floor] : [picture.floor],
+    );
     function stand(elements: readonly HTMLElement[], values: readonly number[]): void {
       elements.forEach((mark, i) => {
         const value = values[i];

@@ -1,7 +1,7 @@
 // The second line: the threshold, and what decides whether a head passes it: sign, number and agreement.
 
-import { runsNeeded } from "../reduce";
-import type { Sign } from "../settings";
+import type { Sign } from "../display/settings";
+import { runsNeeded } from "../scores/reduce";
 import { type Panel, PICTURE, type State } from "../store";
 import { all, choice, keepKeys, make, setText } from "./dom";
 import { threshold } from "./threshold";
@@ -32,8 +32,20 @@ export const controls: Panel = (el, store) => {
   slider.min = "0";
   keepKeys(slider);
   const text = make("output", "agreed");
-  const ends = make("span", "agreement-ends", make("span", "end", "Any"), slider, make("span", "end", "Always"));
-  const agreement = make("label", "agreement", make("span", "choice-name", "Agreement"), ends, text);
+  const ends = make(
+    "span",
+    "agreement-ends",
+    make("span", "end", "Any"),
+    slider,
+    make("span", "end", "Always"),
+  );
+  const agreement = make(
+    "label",
+    "agreement",
+    make("span", "choice-name", "Agreement"),
+    ends,
+    text,
+  );
   el.append(cut, sign.el, number.el, agreement);
   let stops: number[] = [];
   slider.addEventListener("input", () => {
@@ -87,5 +99,7 @@ export function agreementText({ scores, agreement }: State): string {
     return needed === 1 ? `in 1 of ${all} runs or more` : `in at least ${needed} of ${all} runs`;
   }
   if (agreement === 1) return "in all runs";
-  return agreement === 0 ? "in 1 run or more" : `in at least ${Math.round(agreement * 1000) / 10}% of runs`;
+  return agreement === 0
+    ? "in 1 run or more"
+    : `in at least ${Math.round(agreement * 1000) / 10}% of runs`;
 }

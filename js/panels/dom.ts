@@ -13,7 +13,12 @@ export function make<K extends keyof HTMLElementTagNameMap>(
 }
 
 /** A button that does something. */
-export function button(name: string, text: string, title: string, act: () => void): HTMLButtonElement {
+export function button(
+  name: string,
+  text: string,
+  title: string,
+  act: () => void,
+): HTMLButtonElement {
   const el = make("button", name, text);
   el.type = "button";
   el.title = title;
@@ -42,7 +47,8 @@ export function keepKeys(el: HTMLElement): void {
 }
 
 /** What has the focus, inside a shadow root too (marimo): there the document knows only the root's host. */
-export const focused = (el: Node): Element | null => (el.getRootNode() as Document | ShadowRoot).activeElement;
+export const focused = (el: Node): Element | null =>
+  (el.getRootNode() as Document | ShadowRoot).activeElement;
 
 /** Set text only where it changed: a screen is not laid out again for nothing. */
 export function setText(el: Node, text: string): void {

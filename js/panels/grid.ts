@@ -1,6 +1,6 @@
 // The maps of a view in columns chosen by width, and beside them the colour bar or the legend they share.
 
-import { layoutOf, slotsOf } from "../layout";
+import { layoutOf, slotsOf } from "../display/layout";
 import { type Panel, PICTURE } from "../store";
 import { colourbar } from "./colourbar";
 import { all, make } from "./dom";
@@ -32,17 +32,22 @@ export const grid: Panel = (el, store) => {
   };
   const arrange = (): void => {
     const [picture, { scores }] = [store.picture(), store.state];
-    const empty = !picture?.panels.some((panel) => panel.task !== null) && picture?.colours !== "categories";
+    const empty =
+      !picture?.panels.some((panel) => panel.task !== null) && picture?.colours !== "categories";
     const nothing = empty || (picture?.panels.length === 1 && picture.colours === "categories");
     el.classList.toggle("hw-nothing", nothing);
     note.textContent = nothing && scores ? nothingShown(scores.tasks) : "";
     const doubted = scores?.tasks.filter(
       (task) =>
         task.warning &&
-        picture?.panels.some((p) => p.task === task.name || (!p.task && store.state.tasks.includes(task.name))),
+        picture?.panels.some(
+          (p) => p.task === task.name || (!p.task && store.state.tasks.includes(task.name)),
+        ),
     );
     warnings.replaceChildren(
-      ...(doubted ?? []).map((task) => make("li", "warning", make("strong", "warned", task.name), ` ${task.warning}`)),
+      ...(doubted ?? []).map((task) =>
+        make("li", "warning", make("strong", "warned", task.name), ` ${task.warning}`),
+      ),
     );
     if (!picture) return;
     const { columns, cellWidth, cellHeight, ratio, across, down } = layoutOf(store.state, picture);
@@ -64,7 +69,11 @@ export const grid: Panel = (el, store) => {
   arrange();
   const stop = store.subscribe((changed) => {
     if (changed.has("settled") || PICTURE.some((name) => changed.has(name))) build();
-    if (["settled", "width", "ratio", ...PICTURE].some((name) => name !== "threshold" && changed.has(name as never)))
+    if (
+      ["settled", "width", "ratio", ...PICTURE].some(
+        (name) => name !== "threshold" && changed.has(name as never),
+      )
+    )
       arrange();
   });
   return all(

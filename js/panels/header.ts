@@ -1,6 +1,6 @@
 // The first line: what is shown, which view of it, and the menus.
 
-import type { View } from "../settings";
+import type { View } from "../display/settings";
 import type { Panel, State } from "../store";
 import { about as aboutScores } from "./about";
 import { all, button, make, setText } from "./dom";
@@ -22,10 +22,19 @@ export const header: Panel = (el, store) => {
   const tabs = make("div", "views", ...views);
   tabs.setAttribute("role", "group");
   tabs.setAttribute("aria-label", "View");
-  const keys = button("icon", "?", "List the keys (?)", () => store.show({ help: !store.state.help }));
+  const keys = button("icon", "?", "List the keys (?)", () =>
+    store.show({ help: !store.state.help }),
+  );
   keys.setAttribute("aria-label", "Keys");
-  const [display, more, from] = [make("details", "menu"), make("details", "menu"), make("details", "menu")];
-  el.append(make("div", "what", model, about), make("div", "tools", tabs, display, more, from, keys));
+  const [display, more, from] = [
+    make("details", "menu"),
+    make("details", "menu"),
+    make("details", "menu"),
+  ];
+  el.append(
+    make("div", "what", model, about),
+    make("div", "tools", tabs, display, more, from, keys),
+  );
   const disposes = [options(display, store), menu(more, store), aboutScores(from, store)];
 
   const draw = (): void => {
@@ -38,7 +47,11 @@ export const header: Panel = (el, store) => {
       [
         scores.method,
         runsText(store.state),
-        scores.tasks.some((task) => task.unscored) ? "not all scored yet" : scores.partial ? "stopped early" : "",
+        scores.tasks.some((task) => task.unscored)
+          ? "not all scored yet"
+          : scores.partial
+            ? "stopped early"
+            : "",
       ]
         .filter(Boolean)
         .join(" · "),

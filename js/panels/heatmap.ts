@@ -1,11 +1,19 @@
 // One map of layer x head: cells, ticks, title, and the outlines of selected and pointed-at heads.
 
-import { type Layout, layoutOf } from "../layout";
-import { categoryColours, pixels, ramp, type Scheme, stops } from "../palette";
-import type { Panel as MapPanel, Picture } from "../picture";
-import { EIGHTS, SIXES, ticks } from "../scales";
-import { type Cell, type Change, headAt, type Panel, PICTURE, type State, type Store } from "../store";
-import { categoriesOf } from "../views";
+import { type Layout, layoutOf } from "../display/layout";
+import { categoryColours, pixels, ramp, type Scheme, stops } from "../display/palette";
+import type { Panel as MapPanel, Picture } from "../display/picture";
+import { EIGHTS, SIXES, ticks } from "../display/scales";
+import { categoriesOf } from "../display/views";
+import {
+  type Cell,
+  type Change,
+  headAt,
+  type Panel,
+  PICTURE,
+  type State,
+  type Store,
+} from "../store";
 import { all, make, setText } from "./dom";
 import { drawMarks, MARGIN } from "./marks";
 import { listen } from "./pointer";
@@ -51,7 +59,9 @@ export function heatmap(number: number): Panel {
       const { range, colours, layersOn } = picture;
       const { passes } = panel;
       const places =
-        colours === "categories" ? panel.values : (panel.places ?? store.state.views!.places(panel.values, range));
+        colours === "categories"
+          ? panel.values
+          : (panel.places ?? store.state.views!.places(panel.values, range));
       const shades = coloursOf(store.state, picture);
       const now = [places, passes, shades, layersOn, layout.across, layout.down, task?.unscored];
       if (now.every((one, i) => one === drawn[i])) return;
@@ -63,7 +73,13 @@ export function heatmap(number: number): Panel {
       }
       paint(image, places, passes, layersOn, shades);
       if (task?.unscored?.length) clear(image, task.unscored, layersOn);
-      hatch(plot, marks, task?.unscored ?? [], layersOn, layersOn === "y" ? layout.down : layout.across);
+      hatch(
+        plot,
+        marks,
+        task?.unscored ?? [],
+        layersOn,
+        layersOn === "y" ? layout.down : layout.across,
+      );
       cells.getContext("2d")!.putImageData(image, 0, 0);
     };
     let laidOut: readonly unknown[] = []; // what ticks and marks were last laid out for
@@ -73,7 +89,13 @@ export function heatmap(number: number): Panel {
       if (!scores || !picture) return false;
       const layout = layoutOf(store.state, picture);
       const { settled } = store.state;
-      const now = [scores, settled, picture.layersOn, picture.colours === "categories", ...Object.values(layout)];
+      const now = [
+        scores,
+        settled,
+        picture.layersOn,
+        picture.colours === "categories",
+        ...Object.values(layout),
+      ];
       if (now.every((one, i) => one === laidOut[i])) return false;
       laidOut = now;
       const { cellWidth, cellHeight, ratio } = layout;
@@ -103,7 +125,8 @@ export function heatmap(number: number): Panel {
       const { selected, point, box } = store.state;
       const picture = store.picture();
       const any = selected.length > 0 || point !== null || box !== null;
-      if (picture && (any || marked)) drawMarks(marks, store.state, layoutOf(store.state, picture), picture.layersOn);
+      if (picture && (any || marked))
+        drawMarks(marks, store.state, layoutOf(store.state, picture), picture.layersOn);
       marked = any;
     };
     const name = (): void => {
@@ -178,7 +201,10 @@ function countText({ colours, slots }: Picture, { passes, values }: MapPanel): s
 }
 
 /** The colour map as pixels, and the same dimmed. Made once: every map is drawn with it in every frame of a drag. */
-function coloursOf({ scores, views, scheme }: State, { colours }: Picture): readonly [Uint32Array, Uint32Array] {
+function coloursOf(
+  { scores, views, scheme }: State,
+  { colours }: Picture,
+): readonly [Uint32Array, Uint32Array] {
   return views!.once(
     () => {
       const list = rgbs(colours, scheme, categoriesOf(scores!).size);
@@ -212,10 +238,18 @@ function paint(
 }
 
 /** Stripes over the layers that are not scored yet, a piece for each run of them. */
-function hatch(plot: Element, before: Element, rows: readonly number[], layersOn: "y" | "x", count: number): void {
+function hatch(
+  plot: Element,
+  before: Element,
+  rows: readonly number[],
+  layersOn: "y" | "x",
+  count: number,
+): void {
   for (const old of plot.querySelectorAll(".hw-hatched")) old.remove();
   const [start, size, from, length] =
-    layersOn === "y" ? (["top", "height", "left", "width"] as const) : (["left", "width", "top", "height"] as const);
+    layersOn === "y"
+      ? (["top", "height", "left", "width"] as const)
+      : (["left", "width", "top", "height"] as const);
   for (let i = 0, first = 0; i < rows.length; i++) {
     if (rows[i + 1] === rows[i]! + 1) continue;
     const piece = make("div", "hatched");
@@ -229,7 +263,11 @@ function hatch(plot: Element, before: Element, rows: readonly number[], layersOn
 }
 
 /** Nothing where nothing is scored yet: the hatching behind the cells shows. */
-function clear({ data, width, height }: ImageData, rows: readonly number[], layersOn: "y" | "x"): void {
+function clear(
+  { data, width, height }: ImageData,
+  rows: readonly number[],
+  layersOn: "y" | "x",
+): void {
   const out = new Uint32Array(data.buffer);
   for (const row of rows) {
     if (layersOn === "y") out.fill(0, row * width, (row + 1) * width);

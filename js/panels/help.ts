@@ -23,7 +23,9 @@ export const help: Panel = (el, store) => {
     const rows = KEYS.map(([key, text]) =>
       make("div", "key-row", make("kbd", "key", key), make("span", "key-text", text)),
     );
-    const close = button("off", "Close", "Close the list (Escape)", () => store.show({ help: false }));
+    const close = button("off", "Close", "Close the list (Escape)", () =>
+      store.show({ help: false }),
+    );
     el.append(make("strong", "help-title", "Keys"), ...rows, close);
   };
   el.hidden = true;

@@ -1,8 +1,8 @@
 // The categories' legend: a colour, a name and a count for every class. A click on one makes it stand out.
 
-import { categoryColours, css } from "../palette";
+import { categoryColours, css } from "../display/palette";
+import { categoriesOf } from "../display/views";
 import { type Panel, PICTURE } from "../store";
-import { categoriesOf } from "../views";
 import { make, setText } from "./dom";
 
 export const legend: Panel = (el, store) => {
@@ -10,11 +10,20 @@ export const legend: Panel = (el, store) => {
   list.setAttribute("aria-label", "Categories");
   const note = make("p", "legend-note");
   el.append(list, note);
-  let rows: { button: HTMLButtonElement; colour: HTMLElement; name: HTMLElement; count: HTMLElement }[] = [];
+  let rows: {
+    button: HTMLButtonElement;
+    colour: HTMLElement;
+    name: HTMLElement;
+    count: HTMLElement;
+  }[] = [];
 
   const build = (length: number): void => {
     rows = Array.from({ length }, () => {
-      const [colour, name, count] = [make("span", "swatch"), make("span", "legend-name"), make("span", "legend-count")];
+      const [colour, name, count] = [
+        make("span", "swatch"),
+        make("span", "legend-name"),
+        make("span", "legend-count"),
+      ];
       const button = make("button", "legend-entry", colour, name, count);
       button.type = "button";
       button.addEventListener("click", () => {

@@ -1,14 +1,19 @@
 // What is drawn over the cells: outlines of selected heads, the cross hair, the head pointed at, and the box.
 
-import type { Layout } from "../layout";
-import { selectedCells } from "../selection";
+import type { Layout } from "../display/layout";
+import { selectedCells } from "../display/selection";
 import type { Cell, State } from "../store";
 
 /** CSS pixels that outlines may reach beyond the map. */
 export const MARGIN = 4;
 
 /** Outlines that show on any colour: white on black. */
-export function drawMarks(canvas: HTMLCanvasElement, state: State, layout: Layout, layersOn: "y" | "x"): void {
+export function drawMarks(
+  canvas: HTMLCanvasElement,
+  state: State,
+  layout: Layout,
+  layersOn: "y" | "x",
+): void {
   const { cellWidth, cellHeight, ratio, across, down } = layout;
   const pen = canvas.getContext("2d")!;
   pen.setTransform(1, 0, 0, 1, 0, 0);

@@ -1,6 +1,6 @@
 // What can be taken away: a picture, the selected heads as CSV, and where the scores come from.
 
-import { copyPicture, csv, download, png, svg } from "../export";
+import { copyPicture, csv, download, png, svg } from "../display/export";
 import type { Panel, Store } from "../store";
 import { button, make } from "./dom";
 import { popup } from "./popup";
@@ -23,7 +23,12 @@ function fill(box: HTMLElement, store: Store): () => void {
     void doing(() => download(name("csv"), new Blob([csv(store.state)], { type: "text/csv" })))();
   });
   box.append(
-    button("menu-item", "Copy picture", "To the clipboard, as PNG", () => void doing(() => copyPicture(store))()),
+    button(
+      "menu-item",
+      "Copy picture",
+      "To the clipboard, as PNG",
+      () => void doing(() => copyPicture(store))(),
+    ),
     button("menu-item", "PNG", "Save what is shown as a picture", () => {
       void doing(async () => download(name("png"), await png(store)))();
     }),

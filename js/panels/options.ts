@@ -1,7 +1,7 @@
 // How maps look: colour map, where colours end, and which axis has the layers.
 
-import { parsed, typed } from "../scales";
-import type { MapName } from "../settings";
+import { parsed, typed } from "../display/scales";
+import type { MapName } from "../display/settings";
 import type { Panel, Store } from "../store";
 import { choice, keepKeys, make } from "./dom";
 import { popup } from "./popup";
@@ -38,8 +38,11 @@ function fill(box: HTMLElement, store: Store): () => void {
     const text = cap.value.trim();
     const number = parsed(text);
     const percent = text.endsWith("%");
-    const fine = text === "" || (number > 0 && Number.isFinite(number) && (!percent || number <= 100));
-    wrong.textContent = fine ? "" : `${text} is neither a number above 0 nor a percentile such as 99%.`;
+    const fine =
+      text === "" || (number > 0 && Number.isFinite(number) && (!percent || number <= 100));
+    wrong.textContent = fine
+      ? ""
+      : `${text} is neither a number above 0 nor a percentile such as 99%.`;
     if (fine) store.sync({ cap: text === "" ? null : percent ? `${number}%` : number });
   });
   const draw = (): void => {
@@ -52,6 +55,12 @@ function fill(box: HTMLElement, store: Store): () => void {
   };
   draw();
   return store.subscribe((changed) => {
-    if (changed.has("colormap") || changed.has("orientation") || changed.has("cap") || changed.has("view")) draw();
+    if (
+      changed.has("colormap") ||
+      changed.has("orientation") ||
+      changed.has("cap") ||
+      changed.has("view")
+    )
+      draw();
   });
 }

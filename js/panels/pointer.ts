@@ -1,6 +1,6 @@
 // Pointer and keyboard on a map: point, select, draw a box, choose a layer or a head index, move, clear.
 
-import { inBox, toggled, withMany } from "../selection";
+import { inBox, toggled, withMany } from "../display/selection";
 import { type Cell, headAt, headName, type Store } from "../store";
 import { spokenHead } from "./heatmap";
 
@@ -11,7 +11,8 @@ interface Parts {
   readonly columns: HTMLElement;
 }
 
-const adding = (event: MouseEvent | KeyboardEvent): boolean => event.shiftKey || event.ctrlKey || event.metaKey;
+const adding = (event: MouseEvent | KeyboardEvent): boolean =>
+  event.shiftKey || event.ctrlKey || event.metaKey;
 
 export function listen({ plot, rows, columns }: Parts, store: Store, signal: AbortSignal): void {
   const layersOnX = (): boolean => store.picture()?.layersOn === "x";
@@ -24,7 +25,8 @@ export function listen({ plot, rows, columns }: Parts, store: Store, signal: Abo
     const [across, down] = layersOnX() ? [layers, heads] : [heads, layers];
     let x = Math.floor(((event.clientX - box.left) / box.width) * across);
     let y = Math.floor(((event.clientY - box.top) / box.height) * down);
-    if (clamped) [x, y] = [Math.max(0, Math.min(across - 1, x)), Math.max(0, Math.min(down - 1, y))];
+    if (clamped)
+      [x, y] = [Math.max(0, Math.min(across - 1, x)), Math.max(0, Math.min(down - 1, y))];
     if (x < 0 || y < 0 || x >= across || y >= down) return null;
     return layersOnX() ? { row: x, head: y } : { row: y, head: x };
   };
@@ -35,7 +37,9 @@ export function listen({ plot, rows, columns }: Parts, store: Store, signal: Abo
     const next = toggled(selected, head, add);
     store.sync({ selected: next });
     const now = next.some(([layer, index]) => layer === head[0] && index === head[1]);
-    store.show({ spoken: `${headName(head)} ${now ? "selected" : "not selected"}, ${next.length} in all` });
+    store.show({
+      spoken: `${headName(head)} ${now ? "selected" : "not selected"}, ${next.length} in all`,
+    });
   };
   /** A whole layer or a head index. */
   const selectLine = (cell: Cell, layer: boolean, add: boolean): void => {
@@ -135,7 +139,8 @@ export function listen({ plot, rows, columns }: Parts, store: Store, signal: Abo
     if (event.altKey) return;
     const step = steps[event.key];
     if (step && !event.ctrlKey && !event.metaKey) go(step);
-    else if (event.key === "Enter" || event.key === " ") select(cursor, event.key === " " || adding(event));
+    else if (event.key === "Enter" || event.key === " ")
+      select(cursor, event.key === " " || adding(event));
     else if (event.ctrlKey || event.metaKey) return;
     else if (event.key === "l") selectLine(cursor, true, true);
     else if (event.key === "h") selectLine(cursor, false, true);

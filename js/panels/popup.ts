@@ -3,7 +3,11 @@
 import { make } from "./dom";
 
 /** A menu of that name in a details element; `fill` makes what is in its box and gives its clean-up. */
-export function popup(el: HTMLElement, name: string, fill: (box: HTMLElement) => () => void): () => void {
+export function popup(
+  el: HTMLElement,
+  name: string,
+  fill: (box: HTMLElement) => () => void,
+): () => void {
   const summary = make("summary", "icon", name);
   const box = make("div", "popup");
   el.append(summary, box);

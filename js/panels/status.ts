@@ -1,9 +1,9 @@
 // Below the maps: the selected heads as text and as a table, buttons that change them, and what went wrong.
 
-import { formatter } from "../scales";
-import { inMask, inverted, selectedCells } from "../selection";
+import { formatter } from "../display/scales";
+import { inMask, inverted, selectedCells } from "../display/selection";
+import { shownTasks } from "../display/views";
 import { type Head, headAt, headName, type Panel, PICTURE, type Store } from "../store";
-import { shownTasks } from "../views";
 import { button, make, setText } from "./dom";
 
 const NAMED = 12; // heads named one by one
@@ -11,14 +11,23 @@ const LISTED = 200; // heads in the table; the CSV has them all
 
 export const status: Panel = (el, store) => {
   const text = make("span", "selected");
-  const pass = button("off", "Select what passes", "Select every head that passes the threshold", () => {
-    const { scores } = store.state;
-    const mask = store.picture()?.passing;
-    if (scores && mask) choose(inMask(scores, mask));
-  });
-  const invert = button("off", "Invert", "Select all others instead", () => choose(inverted(store.state)));
+  const pass = button(
+    "off",
+    "Select what passes",
+    "Select every head that passes the threshold",
+    () => {
+      const { scores } = store.state;
+      const mask = store.picture()?.passing;
+      if (scores && mask) choose(inMask(scores, mask));
+    },
+  );
+  const invert = button("off", "Invert", "Select all others instead", () =>
+    choose(inverted(store.state)),
+  );
   const clear = button("off", "Clear", "Select nothing (Escape)", () => {
-    (el.parentElement?.querySelector(".hw-plot") as HTMLElement | null)?.focus({ preventScroll: true }); // the button goes
+    (el.parentElement?.querySelector(".hw-plot") as HTMLElement | null)?.focus({
+      preventScroll: true,
+    }); // the button goes
     choose([]);
   });
   const choose = (selected: Head[]): void => {
@@ -27,7 +36,11 @@ export const status: Panel = (el, store) => {
   };
   const error = make("div", "error");
   error.setAttribute("role", "alert");
-  const details = make("details", "table-box", make("summary", "table-name", "Table of the selected heads"));
+  const details = make(
+    "details",
+    "table-box",
+    make("summary", "table-name", "Table of the selected heads"),
+  );
   const bar = make("div", "selection", text, pass, invert, clear);
   const spoken = make("div", "spoken");
   spoken.setAttribute("role", "status");

@@ -1,9 +1,9 @@
 // The threshold: its rule, one slider, the number as it is typed, and how many heads pass.
 
-import { parsed, position, sliderStops, typed, unitOf } from "../scales";
-import { type Rule, START } from "../settings";
+import { parsed, position, sliderStops, typed, unitOf } from "../display/scales";
+import { type Rule, START } from "../display/settings";
+import { numberName } from "../display/views";
 import { type Panel, PICTURE, type State, type Store } from "../store";
-import { numberName } from "../views";
 import { button, choice, focused, keepKeys, make, setText } from "./dom";
 
 const RULES: readonly (readonly [Rule, string])[] = [
@@ -29,7 +29,9 @@ export const threshold: Panel = (el, store) => {
     store.sync({ threshold: null });
   });
   const unit = make("span", "unit");
-  const rule = choice("Threshold", RULES, (name) => store.sync({ rule: name, threshold: START[name] }));
+  const rule = choice("Threshold", RULES, (name) =>
+    store.sync({ rule: name, threshold: START[name] }),
+  );
   el.append(rule.el, make("label", "threshold", unit, track), value, count, clear);
   let stops: readonly number[] = [];
 
@@ -112,7 +114,9 @@ export function nudge(store: Store, by: number): void {
   const next = stop !== null && now !== null && (stop - now) * by < 0 ? now : stop; // beyond the last stop, never back
   store.sync({ threshold: next });
   const passing = store.picture()?.passing ?? null;
-  store.show({ spoken: `Threshold ${next === null ? "off" : typed(next)}, ${passText(store.state, passing)}` });
+  store.show({
+    spoken: `Threshold ${next === null ? "off" : typed(next)}, ${passText(store.state, passing)}`,
+  });
 }
 
 function passText({ scores }: State, passing: Uint8Array | null): string {

@@ -1,10 +1,10 @@
 // What is saved: names stay data in a table and text in a drawing.
 
 import { describe, expect, it } from "vitest";
-import { csv, svg } from "../export";
-import { DEFAULTS, type Settings } from "../settings";
+import { csv, svg } from "../display/export";
+import { DEFAULTS, type Settings } from "../display/settings";
+import { viewsOf } from "../display/views";
 import type { Head, State, Store } from "../store";
-import { viewsOf } from "../views";
 import { scoresOf, task } from "./fixtures";
 
 const NAMES = [
@@ -27,7 +27,14 @@ const scores = scoresOf(
 
 function open(settings: Partial<Settings> = {}, selected: Head[] = []): Store {
   const views = viewsOf(scores);
-  const state = { ...DEFAULTS, tasks: NAMES, ...settings, selected, scores, views } as unknown as State;
+  const state = {
+    ...DEFAULTS,
+    tasks: NAMES,
+    ...settings,
+    selected,
+    scores,
+    views,
+  } as unknown as State;
   return { state, picture: () => views.picture(state) } as unknown as Store;
 }
 
@@ -55,7 +62,18 @@ describe("the table", () => {
     expect(head).toEqual("layer,head,task,runs,mean,low95,high95,min,max,rank,passes".split(","));
     expect(rows).toHaveLength(2 * NAMES.length);
     expect(rows.every((row) => row.length === head!.length)).toBe(true);
-    expect(rows[8]!.filter((_, i) => i !== 2)).toEqual(["9", "0", "2", "0.5", "0.5", "0.5", "0.5", "0.5", "2", "0"]);
+    expect(rows[8]!.filter((_, i) => i !== 2)).toEqual([
+      "9",
+      "0",
+      "2",
+      "0.5",
+      "0.5",
+      "0.5",
+      "0.5",
+      "0.5",
+      "2",
+      "0",
+    ]);
     expect(rows[9]!.filter((_, i) => i !== 2)).toEqual([
       "4",
       "1",
@@ -84,18 +102,23 @@ describe("the table", () => {
 });
 
 describe("the drawing", () => {
-  const drawings = (["tasks", "agreement", "categories"] as const).map((view) => svg(open({ view }, [[9, 1]])));
+  const drawings = (["tasks", "agreement", "categories"] as const).map((view) =>
+    svg(open({ view }, [[9, 1]])),
+  );
 
-  it.each(drawings.map((drawing, i) => [i, drawing] as const))("has names as text only, view %i", (_, drawing) => {
-    const tags = new Set(Array.from(drawing.matchAll(/<([^\s>/]+)/g), ([, tag]) => tag));
-    const known = ["svg", "rect", "g", "path", "text", "defs", "linearGradient", "stop"];
-    expect([...tags].filter((tag) => !known.includes(tag!))).toEqual([]);
-    expect(drawing).toContain("say &quot;hi&quot;, twice");
-    expect(drawing).toContain("plain &amp; simple");
-    expect(drawing).not.toMatch(/<img|<script| on\w+="/);
-    expect(drawing.match(/<text/g)!.length).toBe(drawing.match(/<\/text>/g)!.length);
-    expect(drawing).not.toMatch(/NaN|undefined|Infinity/);
-  });
+  it.each(drawings.map((drawing, i) => [i, drawing] as const))(
+    "has names as text only, view %i",
+    (_, drawing) => {
+      const tags = new Set(Array.from(drawing.matchAll(/<([^\s>/]+)/g), ([, tag]) => tag));
+      const known = ["svg", "rect", "g", "path", "text", "defs", "linearGradient", "stop"];
+      expect([...tags].filter((tag) => !known.includes(tag!))).toEqual([]);
+      expect(drawing).toContain("say &quot;hi&quot;, twice");
+      expect(drawing).toContain("plain &amp; simple");
+      expect(drawing).not.toMatch(/<img|<script| on\w+="/);
+      expect(drawing.match(/<text/g)!.length).toBe(drawing.match(/<\/text>/g)!.length);
+      expect(drawing).not.toMatch(/NaN|undefined|Infinity/);
+    },
+  );
   it("has a square for every head of every map", () => {
     for (const [i, maps] of [NAMES.length, 2 * NAMES.length, NAMES.length + 1].entries()) {
       const filled = drawings[i]!.matchAll(/<path fill="rgb[^>]* d="([^"]*)"/g);

@@ -1,21 +1,38 @@
 // What several tests need: bytes of the golden fixtures, and small scores.
 
-import { ranks } from "../reduce";
-import type { Scores, TaskScores } from "../wire";
+import type { Scores, TaskScores } from "../display/wire";
+import { ranks } from "../scores/reduce";
 
-export const bytes = (text: string): Uint8Array => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+export const bytes = (text: string): Uint8Array =>
+  Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 export const list = (map: ArrayLike<number>): number[] => Array.from(map, (value) => value + 0); // no -0
 
 /** A task as the wire would bring it, from its runs. */
-export function task(name: string, runs: readonly (readonly number[])[], category: string | null = null): TaskScores {
+export function task(
+  name: string,
+  runs: readonly (readonly number[])[],
+  category: string | null = null,
+): TaskScores {
   const cells = runs[0]!.map((_, i) => runs.map((run) => run[i]!).sort((a, b) => a - b));
   const kept = ranks(runs.length);
   const order = kept.map((rank) => Float32Array.from(cells, (cell) => cell[rank]!));
-  const mean = Float32Array.from(cells, (cell) => cell.reduce((sum, one) => sum + one, 0) / cell.length);
+  const mean = Float32Array.from(
+    cells,
+    (cell) => cell.reduce((sum, one) => sum + one, 0) / cell.length,
+  );
   const middle = (cell: number[]): number =>
     (cell[Math.floor(cell.length / 2)]! + cell[Math.floor((cell.length - 1) / 2)]!) / 2;
   const median = Float32Array.from(cells, middle);
-  const header = { name, category, note: null, warning: null, floor: null, runs: runs.length, ranks: kept, bits: 32 };
+  const header = {
+    name,
+    category,
+    note: null,
+    warning: null,
+    floor: null,
+    runs: runs.length,
+    ranks: kept,
+    bits: 32,
+  };
   return {
     ...header,
     mean,
@@ -32,7 +49,11 @@ export function task(name: string, runs: readonly (readonly number[])[], categor
 }
 
 /** Scores of these tasks, rows numbered as in `layers`. */
-export function scoresOf(tasks: readonly TaskScores[], layers: readonly number[], signed = false): Scores {
+export function scoresOf(
+  tasks: readonly TaskScores[],
+  layers: readonly number[],
+  signed = false,
+): Scores {
   const heads = tasks[0]!.mean.length / layers.length;
   const about = {
     version: 2,

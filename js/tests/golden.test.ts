@@ -4,11 +4,11 @@ import { describe, expect, it } from "vitest";
 import reduceCases from "../../tests/golden/reduce.json";
 import scales from "../../tests/golden/scales.json";
 import wireCase from "../../tests/golden/wire.json";
-import * as reduce from "../reduce";
-import { colourRange } from "../scales";
-import { DEFAULTS, type Settings } from "../settings";
-import { viewsOf } from "../views";
-import { decode, type Header, type TaskScores } from "../wire";
+import { colourRange } from "../display/scales";
+import { DEFAULTS, type Settings } from "../display/settings";
+import { viewsOf } from "../display/views";
+import { decode, type Header, type TaskScores } from "../display/wire";
+import * as reduce from "../scores/reduce";
 import { bytes, list, scoresOf, task } from "./fixtures";
 
 const orders = (one: TaskScores) => one.ranks.map((_, place) => one.order(place));
@@ -67,7 +67,9 @@ describe("the wire", () => {
       expect(list(one.mean)).toEqual(wireCase.tasks[i]!.mean);
       expect(list(one.median)).toEqual(wireCase.tasks[i]!.median);
       expect(orders(one).map(list)).toEqual(wireCase.tasks[i]!.order);
-      expect(one.low.every((low, cell) => low <= one.mean[cell]! && one.mean[cell]! <= one.high[cell]!)).toBe(true);
+      expect(
+        one.low.every((low, cell) => low <= one.mean[cell]! && one.mean[cell]! <= one.high[cell]!),
+      ).toBe(true);
     });
   });
 
@@ -94,7 +96,11 @@ describe("the wire", () => {
       ["model", "tiny"],
       ["method", "mine"],
     ]);
-    expect(scores.tasks.map((t) => t.note)).toEqual([null, null, "95% right, beats its foil 99%, 3 prompts dropped"]);
+    expect(scores.tasks.map((t) => t.note)).toEqual([
+      null,
+      null,
+      "95% right, beats its foil 99%, 3 prompts dropped",
+    ]);
   });
 
   it.each([0, 1, 8])("reads a view that starts %i bytes into a longer message", (offset) => {
@@ -115,8 +121,12 @@ describe("the wire", () => {
   });
 
   it("refuses what does not fit, with a sentence", () => {
-    expect(() => decode({ ...header, version: 1 }, buffer)).toThrow("wire version 1; this headwidget reads version 2");
-    expect(() => decode(header, buffer.subarray(4))).toThrow(/holds \d+ bytes; its header promises \d+\./);
+    expect(() => decode({ ...header, version: 1 }, buffer)).toThrow(
+      "wire version 1; this headwidget reads version 2",
+    );
+    expect(() => decode(header, buffer.subarray(4))).toThrow(
+      /holds \d+ bytes; its header promises \d+\./,
+    );
     expect(() => decode({ ...header, heads: 5 }, buffer)).toThrow("its header promises");
     const tasks = header.tasks.map((task) => ({ ...task, bits: 12 }));
     expect(() => decode({ ...header, tasks }, buffer)).toThrow(
@@ -126,7 +136,14 @@ describe("the wire", () => {
 });
 
 describe("colours", () => {
-  it.each(scales.ranges)("span what Python's figure spans, case %#", ({ values, signed, low, high, step }) => {
-    expect(colourRange([Float32Array.from(values)], signed, null)).toMatchObject({ low, high, step });
-  });
+  it.each(scales.ranges)(
+    "span what Python's figure spans, case %#",
+    ({ values, signed, low, high, step }) => {
+      expect(colourRange([Float32Array.from(values)], signed, null)).toMatchObject({
+        low,
+        high,
+        step,
+      });
+    },
+  );
 });

@@ -1,8 +1,8 @@
 // Cells that can be seen, and maps that fit, in any width.
 
 import { describe, expect, it } from "vitest";
-import { arrange, layoutOf, SPACE } from "../layout";
-import type { Picture } from "../picture";
+import { arrange, layoutOf, SPACE } from "../display/layout";
+import type { Picture } from "../display/picture";
 import type { State } from "../store";
 
 const GRIDS = [
@@ -28,13 +28,17 @@ describe.each(GRIDS)("maps of %i x %i", (layers, heads) => {
               const where = JSON.stringify({ width, ratio, maps, columns, legend, got });
               if (!Number.isInteger(got.cellWidth) || !Number.isInteger(got.cellHeight))
                 expect.fail(`no whole ${where}`);
-              if (Math.min(got.cellWidth, got.cellHeight) < 1) expect.fail(`cells of nothing ${where}`);
-              if (Math.min(got.cellWidth, got.cellHeight) / ratio < 0.8) expect.fail(`cells too small to see ${where}`);
+              if (Math.min(got.cellWidth, got.cellHeight) < 1)
+                expect.fail(`cells of nothing ${where}`);
+              if (Math.min(got.cellWidth, got.cellHeight) / ratio < 0.8)
+                expect.fail(`cells too small to see ${where}`);
               const each = (got.cellWidth * across) / ratio + SPACE.tickLabels;
-              const used = got.columns * each + (got.columns - 1) * SPACE.gap + SPACE.axisLabel + beside;
+              const used =
+                got.columns * each + (got.columns - 1) * SPACE.gap + SPACE.axisLabel + beside;
               if (used > width + 1e-9) expect.fail(`${used} is too wide ${where}`);
               if (!(got.columns >= 1 && got.columns <= maps)) expect.fail(`columns ${where}`);
-              if (columns !== null && got.columns > columns) expect.fail(`more columns than asked for ${where}`);
+              if (columns !== null && got.columns > columns)
+                expect.fail(`more columns than asked for ${where}`);
             }
           }
         }
@@ -77,8 +81,17 @@ describe("columns", () => {
 describe("the layout of a picture", () => {
   const of = (layersOn: "y" | "x", legend: number, width = 1000) =>
     layoutOf(
-      { width, ratio: 2, scores: { layers: Array.from({ length: 30 }), heads: 9 } } as unknown as State,
-      { panels: [1, 2], layersOn, columns: null, legend: Array.from({ length: legend }) } as unknown as Picture,
+      {
+        width,
+        ratio: 2,
+        scores: { layers: Array.from({ length: 30 }), heads: 9 },
+      } as unknown as State,
+      {
+        panels: [1, 2],
+        layersOn,
+        columns: null,
+        legend: Array.from({ length: legend }),
+      } as unknown as Picture,
     );
   it("has the layers where the picture says", () => {
     expect(of("y", 0)).toMatchObject({ across: 9, down: 30, ratio: 2 });

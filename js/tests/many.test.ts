@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from "vitest";
 import many from "../../tests/golden/many.json";
-import { orderStatistic, reaching } from "../reduce";
-import { DEFAULTS, type Settings } from "../settings";
-import { viewsOf } from "../views";
-import { decode, type Header } from "../wire";
+import { DEFAULTS, type Settings } from "../display/settings";
+import { viewsOf } from "../display/views";
+import { decode, type Header } from "../display/wire";
+import { orderStatistic, reaching } from "../scores/reduce";
 import { bytes } from "./fixtures";
 
 const scores = decode(many.header as unknown as Header, bytes(many.buffer));
@@ -13,7 +13,9 @@ const views = viewsOf(scores);
 
 /** The float32 right above a number. */
 function after(value: number): number {
-  const [float, bits] = ((buffer) => [new Float32Array(buffer), new Int32Array(buffer)])(new ArrayBuffer(4));
+  const [float, bits] = ((buffer) => [new Float32Array(buffer), new Int32Array(buffer)])(
+    new ArrayBuffer(4),
+  );
   float[0] = value;
   if (float[0] === 0) return 2 ** -149;
   bits[0]! += value > 0 ? 1 : -1;
@@ -22,32 +24,39 @@ function after(value: number): number {
 const before = (value: number): number => -after(-value);
 
 describe.each(scores.tasks)("$name", (task) => {
-  const runs = (many.values as Record<string, number[][][]>)[task.name]!.map((run) => run.flat().map(Math.fround));
+  const runs = (many.values as Record<string, number[][][]>)[task.name]!.map((run) =>
+    run.flat().map(Math.fround),
+  );
   const heads = task.mean.length;
-  const sorted = Array.from({ length: heads }, (_, i) => runs.map((run) => run[i]!).sort((a, b) => a - b));
+  const sorted = Array.from({ length: heads }, (_, i) =>
+    runs.map((run) => run[i]!).sort((a, b) => a - b),
+  );
   const count = (cell: number, edge: number, direction: number): number =>
     sorted[cell]!.filter((value) => value * direction >= edge).length;
 
-  it.each([1, -1] as const)("counts no run that does not reach the threshold, direction %i", (direction) => {
-    let [seen, there] = [0, 0];
-    for (let of = 0; of < heads; of++) {
-      // Thresholds at every run of the head and right beside it: where rounding the wrong way would show.
-      for (const value of new Set(sorted[of]!)) {
-        for (const edge of [value, after(value), before(value)].map((one) => one * direction)) {
-          const got = reaching(task, edge, direction)[of]!;
-          expect(reaching({ ...task, all: () => null }, edge, direction)[of]).toBe(got); // searched in steps or in maps
-          const exact = count(of, edge, direction);
-          expect(got, `head ${of} at ${edge}`).toBeLessThanOrEqual(exact);
-          if (exact === task.runs || got === task.runs) expect(got).toBe(exact); // Always and Any are exact
-          if (exact === 0 || got === 0) expect(got).toBe(exact);
-          if (of < 4) continue;
-          seen += got;
-          there += exact;
+  it.each([1, -1] as const)(
+    "counts no run that does not reach the threshold, direction %i",
+    (direction) => {
+      let [seen, there] = [0, 0];
+      for (let of = 0; of < heads; of++) {
+        // Thresholds at every run of the head and right beside it: where rounding the wrong way would show.
+        for (const value of new Set(sorted[of]!)) {
+          for (const edge of [value, after(value), before(value)].map((one) => one * direction)) {
+            const got = reaching(task, edge, direction)[of]!;
+            expect(reaching({ ...task, all: () => null }, edge, direction)[of]).toBe(got); // searched in steps or in maps
+            const exact = count(of, edge, direction);
+            expect(got, `head ${of} at ${edge}`).toBeLessThanOrEqual(exact);
+            if (exact === task.runs || got === task.runs) expect(got).toBe(exact); // Always and Any are exact
+            if (exact === 0 || got === 0) expect(got).toBe(exact);
+            if (of < 4) continue;
+            seen += got;
+            there += exact;
+          }
         }
       }
-    }
-    expect(seen).toBeGreaterThan(0.9 * there); // nor are ordinary heads understated by much
-  });
+      expect(seen).toBeGreaterThan(0.9 * there); // nor are ordinary heads understated by much
+    },
+  );
 
   it.each([1, -1] as const)("shows no score that fewer runs reach, direction %i", (direction) => {
     for (const agreement of [0, 0.01, 0.1, 0.25, 1 / 3, 0.5, 0.66, 0.75, 0.9, 0.99, 1]) {
@@ -62,8 +71,12 @@ describe.each(scores.tasks)("$name", (task) => {
   });
 
   it.each(["helps", "hurts", "either"] as const)("counts %s as views do, by every rule", (sign) => {
-    const rules: Partial<Settings>[] = [1, 2, 3, 5].map((threshold) => ({ rule: "top", threshold }));
-    for (const threshold of [0, 0.001, 0.1, 0.4999, 0.5, 0.9]) rules.push({ rule: "value", threshold });
+    const rules: Partial<Settings>[] = [1, 2, 3, 5].map((threshold) => ({
+      rule: "top",
+      threshold,
+    }));
+    for (const threshold of [0, 0.001, 0.1, 0.4999, 0.5, 0.9])
+      rules.push({ rule: "value", threshold });
     rules.push({ rule: "elbow", threshold: 1 }, { rule: "elbow", threshold: 0.01 });
     for (const rule of rules) {
       const settings: Settings = { ...DEFAULTS, ...rule, view: "agreement", sign };

@@ -2,7 +2,15 @@
 
 import { describe, expect, it } from "vitest";
 import palette from "../../tests/golden/palette.json";
-import { CATEGORIES, categoryColours, MAPS, pixels, type Rgb, ramp, stops } from "../palette";
+import {
+  CATEGORIES,
+  categoryColours,
+  MAPS,
+  pixels,
+  type Rgb,
+  ramp,
+  stops,
+} from "../display/palette";
 import {
   barTicks,
   colourRange,
@@ -17,8 +25,8 @@ import {
   ticks,
   typed,
   unitOf,
-} from "../scales";
-import { type MapName, START } from "../settings";
+} from "../display/scales";
+import { type MapName, START } from "../display/settings";
 
 const rangeOf = (values: number[], signed = false, cap: number | string | null = null): Range =>
   colourRange([Float32Array.from(values)], signed, cap);
@@ -67,12 +75,16 @@ describe("colours", () => {
     expect(text(ramp(stops(name as MapName, "light")))).toBe(palette.ramps[name as MapName]);
     expect(Object.keys(MAPS)).toEqual(Object.keys(palette.maps));
   });
-  it.each(Object.entries(palette.categories))("of %s categories are those of Python", (count, golden) => {
-    expect(text(categoryColours(Number(count), "light"))).toBe(golden);
-    expect(categoryColours(Number(count), "dark")).toHaveLength(golden.split(" ").length);
-  });
+  it.each(Object.entries(palette.categories))(
+    "of %s categories are those of Python",
+    (count, golden) => {
+      expect(text(categoryColours(Number(count), "light"))).toBe(golden);
+      expect(categoryColours(Number(count), "dark")).toHaveLength(golden.split(" ").length);
+    },
+  );
   it("have zero in the middle of the diverging map, light on light and dark on dark pages", () => {
-    const middle = (scheme: "light" | "dark"): number => ramp(stops("blue-orange", scheme))[128]![0];
+    const middle = (scheme: "light" | "dark"): number =>
+      ramp(stops("blue-orange", scheme))[128]![0];
     expect(middle("light")).toBeGreaterThan(230);
     expect(middle("dark")).toBeLessThan(60);
     expect(stops("viridis", "dark")).toEqual(stops("viridis", "light"));
@@ -144,9 +156,12 @@ describe("numbers", () => {
   ])("are read as a user types them: %s", (words, value) => {
     expect(parsed(words)).toBe(value);
   });
-  it.each(["abc", "", "  ", "%", "1,2,3", "5%%", "--1", "1 2", "off"])("are not read from %s", (words) => {
-    expect(parsed(words)).toBeNaN();
-  });
+  it.each(["abc", "", "  ", "%", "1,2,3", "5%%", "--1", "1 2", "off"])(
+    "are not read from %s",
+    (words) => {
+      expect(parsed(words)).toBeNaN();
+    },
+  );
 });
 
 describe("the threshold's slider", () => {

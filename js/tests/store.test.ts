@@ -20,7 +20,10 @@ let saved: Mock<() => void>;
 let frames: (() => void)[];
 const view = (): { store: Store; close: () => void } => {
   const controller = new AbortController();
-  return { store: createStore(model, controller.signal, (f) => frames.push(f)), close: () => controller.abort() };
+  return {
+    store: createStore(model, controller.signal, (f) => frames.push(f)),
+    close: () => controller.abort(),
+  };
 };
 const nextFrame = (): void => {
   for (const frame of frames.splice(0)) frame();
@@ -114,7 +117,9 @@ describe("the store", () => {
     vi.advanceTimersByTime(100); // 1 is saved
     store.sync({ threshold: 2 });
     model.set("threshold", 1); // the echo of 1
-    expect([store.state.threshold, other.state.threshold, model.get("threshold")]).toEqual([2, 2, 2]);
+    expect([store.state.threshold, other.state.threshold, model.get("threshold")]).toEqual([
+      2, 2, 2,
+    ]);
     vi.advanceTimersByTime(100); // 2 is saved
     model.set("threshold", 3); // Python's own
     expect([store.state.threshold, other.state.threshold]).toEqual([3, 3]);
@@ -143,7 +148,9 @@ describe("the store", () => {
     model.set("_buffer", new Uint8Array(3));
     await Promise.resolve();
     expect(store.state.scores).toBeNull();
-    expect(store.state.error).toMatch(/^These scores cannot be shown: the buffer holds .* promises/);
+    expect(store.state.error).toMatch(
+      /^These scores cannot be shown: the buffer holds .* promises/,
+    );
   });
 
   it("shows the error of a listener and goes on with the others", () => {

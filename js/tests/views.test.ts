@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from "vitest";
 import golden from "../../tests/golden/views.json";
-import { barTicks } from "../scales";
-import { DEFAULTS, type Settings, START } from "../settings";
-import { agreements, viewsOf } from "../views";
-import { decode, type Header } from "../wire";
+import { barTicks } from "../display/scales";
+import { DEFAULTS, type Settings, START } from "../display/settings";
+import { agreements, viewsOf } from "../display/views";
+import { decode, type Header } from "../display/wire";
 import { bytes, scoresOf, task } from "./fixtures";
 
 interface Expected {
@@ -26,9 +26,11 @@ describe.each(golden.scores)("$name", ({ header, buffer, maps, pictures }) => {
   const scores = decode(header as unknown as Header, bytes(buffer));
   const everything = scores.tasks.map((task) => task.name);
   const views = viewsOf(scores); // one for all: what is kept from one picture must not leak into another
-  const cases = (pictures as unknown as [Partial<Settings>, Expected][]).map(([asked, expected]) => {
-    return { name: JSON.stringify(asked), asked, expected };
-  });
+  const cases = (pictures as unknown as [Partial<Settings>, Expected][]).map(
+    ([asked, expected]) => {
+      return { name: JSON.stringify(asked), asked, expected };
+    },
+  );
 
   it.each(cases)("$name", ({ asked, expected }) => {
     const {
@@ -79,7 +81,10 @@ describe("settings", () => {
 });
 
 describe("the noise floor", () => {
-  const known = (name: string, runs: number[][], floor: number | null) => ({ ...task(name, runs), floor });
+  const known = (name: string, runs: number[][], floor: number | null) => ({
+    ...task(name, runs),
+    floor,
+  });
   const scores = scoresOf(
     [known("a", [[1, -3]], 0.5), known("b", [[2, 2]], 0.25), known("c", [[1, 1]], null)],
     [0],
@@ -118,6 +123,8 @@ describe("rows that are not scored yet", () => {
     for (const view of ["tasks", "agreement", "categories"] as const) {
       expect([...viewsOf(scores).picture({ ...asked, view }).passing!]).toEqual([1, 1, 0, 0]);
     }
-    expect([...viewsOf(scores).picture({ ...asked, rule: "percent", threshold: 100 }).passing!]).toEqual([1, 1, 0, 0]);
+    expect([
+      ...viewsOf(scores).picture({ ...asked, rule: "percent", threshold: 100 }).passing!,
+    ]).toEqual([1, 1, 0, 0]);
   });
 });

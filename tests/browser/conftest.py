@@ -31,15 +31,25 @@ FLAGS = [
     "--disable-sync",
 ]
 SETTINGS = {
-    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
-    "notebook-extension/tracker": {"windowingMode": "none"},  # every output is drawn, also below the fold
+    "apputils-extension/notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+        "doNotDisturbMode": True,
+    },
+    "notebook-extension/tracker": {
+        "windowingMode": "none"
+    },  # every output is drawn, also below the fold
 }
 READY = ".hw-root[data-ready='1']"
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    path = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     assert path, "these tests need Chromium: apt-get install chromium"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
@@ -73,9 +83,23 @@ def jupyter(base: Path) -> Iterator[Server]:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(content))
     port, token = free_port(), secrets.token_hex(16)
-    command = ["jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
-    command += ["--ServerApp.port_retries=0", f"--ServerApp.root_dir={base / 'root'}", f"--IdentityProvider.token={token}"]
-    command += ["--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"]
+    command = [
+        "jupyterlab",
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+    ]
+    command += [
+        "--ServerApp.port_retries=0",
+        f"--ServerApp.root_dir={base / 'root'}",
+        f"--IdentityProvider.token={token}",
+    ]
+    command += [
+        "--LabApp.expose_app_in_browser=True",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
+        "--LabApp.extension_manager=readonly",
+    ]
     url = f"http://127.0.0.1:{port}"
     with serving(base, command, f"{url}/api?token={token}"):
         yield Server(url, token, base / "root", base / "runtime")
@@ -92,7 +116,9 @@ class Kernel:
 
     def run(self, code: str, **expressions: str) -> dict[str, Any]:
         """Run code, then evaluate expressions to literals."""
-        reply = self.client.execute(code, store_history=False, user_expressions=expressions, reply=True, timeout=60)["content"]
+        reply = self.client.execute(
+            code, store_history=False, user_expressions=expressions, reply=True, timeout=60
+        )["content"]
         assert reply["status"] == "ok", "\n".join(reply.get("traceback", [str(reply)]))
         out = {}
         for name, result in reply["user_expressions"].items():
@@ -152,12 +178,18 @@ _WRONG = """() => Array.from(window.testPanel.model.cells).flatMap((cell) =>
 
 def open_in(page: Page, server: Server, path: str, *, app: str = "lab") -> Kernel:
     """Open a notebook in an application (a key of ``_PANEL``) and run nothing; gives its kernel."""
-    page.goto(f"{server.url}/lab?token={server.token}&reset" if app == "lab" else f"{server.url}/{app}/{path}?token={server.token}")
+    page.goto(
+        f"{server.url}/lab?token={server.token}&reset"
+        if app == "lab"
+        else f"{server.url}/{app}/{path}?token={server.token}"
+    )
     page.wait_for_function("() => window.jupyterapp", timeout=60_000)
     return Kernel(server.runtime / f"kernel-{page.evaluate(_OPEN % _PANEL[app], path)}.json")
 
 
-def run_notebook(page: Page, server: Server, path: str, *, app: str = "lab", seconds: float = 60) -> Kernel:
+def run_notebook(
+    page: Page, server: Server, path: str, *, app: str = "lab", seconds: float = 60
+) -> Kernel:
     """The same, and run all its cells and wait for the widget's first drawing."""
     kernel = open_in(page, server, path, app=app)
     page.evaluate(_RUN_ALL)
@@ -196,7 +228,9 @@ def show(context: BrowserContext, tmp_path: Path) -> Show:
     """An explorer's page; nothing may go wrong in it."""
 
     def made(scores: hw.HeadScores, **traits: Any) -> ExplorerPage:
-        view, _, wrong = open_page(context, hw.explore(scores, **traits).to_html(tmp_path / "heads.html"))
+        view, _, wrong = open_page(
+            context, hw.explore(scores, **traits).to_html(tmp_path / "heads.html")
+        )
         view.wrong = wrong  # type: ignore[attr-defined]
         pages.append(view)
         return view

@@ -49,7 +49,9 @@ def open_page(context: BrowserContext, path: Path) -> tuple[ExplorerPage, list[s
     wrong: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console", lambda message: wrong.append(message.text) if message.type == "error" else None
+    )
     page.goto(path.as_uri())
     page.wait_for_selector(READY)
     return ExplorerPage(page), requests, wrong
@@ -100,7 +102,12 @@ class ExplorerPage:
     def chips(self) -> list[tuple[str, bool]]:
         """Every task's chip, in order, and whether its task is shown."""
         found = self.root.locator(".hw-chip")
-        return [(str(name), pressed == "true") for name, pressed in found.evaluate_all("(all) => all.map((c) => [c.textContent, c.ariaPressed])")]
+        return [
+            (str(name), pressed == "true")
+            for name, pressed in found.evaluate_all(
+                "(all) => all.map((c) => [c.textContent, c.ariaPressed])"
+            )
+        ]
 
     def table(self) -> list[list[str]]:
         """The table of the selected heads, headers first; empty when it is not there."""
@@ -116,7 +123,11 @@ class ExplorerPage:
         return self.text("spoken")
 
     def card(self) -> str:
-        return self.root.locator(".hw-card").inner_text() if self.root.locator(".hw-card").is_visible() else ""
+        return (
+            self.root.locator(".hw-card").inner_text()
+            if self.root.locator(".hw-card").is_visible()
+            else ""
+        )
 
     # ---- maps ----
 
@@ -148,7 +159,9 @@ class ExplorerPage:
         count: int = (
             self.plot(map_)
             .locator(".hw-marks")
-            .evaluate("(c) => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v).length")
+            .evaluate(
+                "(c) => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v).length"
+            )
         )
         return count
 
@@ -170,12 +183,16 @@ class ExplorerPage:
     def hover(self, row: int, head: int, map_: int = 0) -> None:
         self.plot(map_).hover(position=self.at(row, head, map_))
 
-    def drag_box(self, start: tuple[int, int], end: tuple[int, int], map_: int = 0, key: str | None = None) -> None:
+    def drag_box(
+        self, start: tuple[int, int], end: tuple[int, int], map_: int = 0, key: str | None = None
+    ) -> None:
         """Draw a box from one (row, head) to another, with a key held down."""
         self.plot(map_).scroll_into_view_if_needed()
         box = self.plot(map_).bounding_box()
         assert box is not None
-        here, there = ({k: box[k] + v for k, v in self.at(*cell, map_).items()} for cell in (start, end))
+        here, there = (
+            {k: box[k] + v for k, v in self.at(*cell, map_).items()} for cell in (start, end)
+        )
         if key:
             self.page.keyboard.down(key)
         self.page.mouse.move(here["x"], here["y"])
@@ -186,7 +203,9 @@ class ExplorerPage:
             self.page.keyboard.up(key)
         self.drawn()
 
-    def click_label(self, axis: Literal["x", "y"], index: int, map_: int = 0, **options: Any) -> None:
+    def click_label(
+        self, axis: Literal["x", "y"], index: int, map_: int = 0, **options: Any
+    ) -> None:
         """Click beside row ``index`` (axis y) or below column ``index`` (axis x), as counted on the screen."""
         layers, heads = self.shape(map_)
         down, across = (heads, layers) if self.layers_across() else (layers, heads)
@@ -221,7 +240,9 @@ class ExplorerPage:
         self.drawn()
 
     def choose(self, label: str, value: str) -> None:
-        self.root.locator(".hw-choice", has=self.page.locator(f".hw-choice-name:text-is('{label}')")).locator("select").select_option(value)
+        self.root.locator(
+            ".hw-choice", has=self.page.locator(f".hw-choice-name:text-is('{label}')")
+        ).locator("select").select_option(value)
         self.drawn()
 
     def type_threshold(self, text: str) -> None:

@@ -13,8 +13,8 @@ from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 import headwidget as hw
+from tests.support import made_up
 
-from . import made_up
 from .explorer_page import READY
 
 SIZES = ((12, 12), (32, 32), (48, 32), (80, 64))
@@ -29,19 +29,31 @@ def explorers(layers: int, heads: int) -> dict[str, hw.Explorer]:
     return {
         "tasks": hw.explore(scores, normalize="share", selected=best, preview=None),
         "agreement": hw.explore(made_up.fits(layers, heads), view="agreement", preview=None),
-        "categories": hw.explore(made_up.relations(layers, heads), view="categories", threshold=0.15, preview=None),
+        "categories": hw.explore(
+            made_up.relations(layers, heads), view="categories", threshold=0.15, preview=None
+        ),
     }
 
 
-def shoot(browser: Browser, explorer: hw.Explorer, path: Path, scheme: Literal["light", "dark"], width: int = 1080) -> None:
+def shoot(
+    browser: Browser,
+    explorer: hw.Explorer,
+    path: Path,
+    scheme: Literal["light", "dark"],
+    width: int = 1080,
+) -> None:
     """A picture of the whole explorer, in 128 colours: maps compress badly."""
     page_file = explorer.to_html(Path(tempfile.mkdtemp()) / "page.html")
-    context = browser.new_context(color_scheme=scheme, device_scale_factor=1.5, viewport={"width": width, "height": 700})
+    context = browser.new_context(
+        color_scheme=scheme, device_scale_factor=1.5, viewport={"width": width, "height": 700}
+    )
     page = context.new_page()
     page.goto(page_file.as_uri())
     page.wait_for_selector(READY)
     page.add_style_tag(content=BARE)
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
     shot = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
     shot.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
     context.close()
@@ -50,7 +62,9 @@ def shoot(browser: Browser, explorer: hw.Explorer, path: Path, scheme: Literal["
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
         for layers, heads in SIZES:
             for view, explorer in explorers(layers, heads).items():
                 for scheme in SCHEMES:

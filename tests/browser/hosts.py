@@ -51,7 +51,11 @@ def free_port() -> int:
 def notebook_of(*cells: str) -> nbformat.NotebookNode:
     """A notebook of code cells."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
     return notebook
 
 
@@ -87,7 +91,13 @@ def serving(base: Path, module: list[str], url: str) -> Iterator[None]:
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     log = base / "server.log"
     with log.open("w") as out:
-        process = subprocess.Popen([sys.executable, "-m", *module], env=env, stdout=out, stderr=subprocess.STDOUT, cwd=folders["root"])
+        process = subprocess.Popen(
+            [sys.executable, "-m", *module],
+            env=env,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            cwd=folders["root"],
+        )
 
     def up() -> bool:
         if process.poll() is not None:

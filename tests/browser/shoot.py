@@ -24,13 +24,19 @@ def shoot(scores: hw.HeadScores, folder: Path, *, width: int = 1000) -> list[Pat
     page_file = explorer.to_html(Path(tempfile.mkdtemp()) / "explorer.html")
     made = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
         for scheme in SCHEMES:
-            context = browser.new_context(color_scheme=scheme, device_scale_factor=2, viewport={"width": width, "height": 900})
+            context = browser.new_context(
+                color_scheme=scheme, device_scale_factor=2, viewport={"width": width, "height": 900}
+            )
             page = context.new_page()
             page.goto(page_file.as_uri())
             page.wait_for_selector(".hw-root[data-ready='1']")
-            page.add_style_tag(content="#headwidget .hw-model { display: inline } h1, footer { display: none } body { padding: 16px }")
+            page.add_style_tag(
+                content="#headwidget .hw-model { display: inline } h1, footer { display: none } body { padding: 16px }"
+            )
             right = page.locator(".hw-bar").evaluate("(bar) => bar.getBoundingClientRect().right")
             wide = min(width, max(720, round(right) + 24))  # no empty half beside a few narrow maps
             page.set_viewport_size({"width": wide, "height": 900})
@@ -38,16 +44,23 @@ def shoot(scores: hw.HeadScores, folder: Path, *, width: int = 1000) -> list[Pat
             box = page.locator(".hw-plot").first.bounding_box()
             assert box is not None
             layers, heads = scores.shape
-            page.mouse.move(box["x"] + (head + 0.5) * box["width"] / heads, box["y"] + (row + 0.5) * box["height"] / layers)
+            page.mouse.move(
+                box["x"] + (head + 0.5) * box["width"] / heads,
+                box["y"] + (row + 0.5) * box["height"] / layers,
+            )
             page.wait_for_selector(".hw-card:visible")
             size = page.locator("body").bounding_box()
             assert size is not None
             made.append(folder / f"explorer-{scheme}.png")
-            page.screenshot(path=made[-1], clip={"x": 0, "y": 0, "width": wide, "height": size["height"]})
+            page.screenshot(
+                path=made[-1], clip={"x": 0, "y": 0, "width": wide, "height": size["height"]}
+            )
         browser.close()
     return made
 
 
 if __name__ == "__main__":
-    for path in shoot(hw.open(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "docs/images")):
+    for path in shoot(
+        hw.open(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "docs/images")
+    ):
         print(path, path.stat().st_size // 1024, "KB")

@@ -22,8 +22,14 @@ lab
 def shoot(folder: Path, width: int = 960) -> list[Path]:
     """Write live-light.png and live-dark.png: a run, a prompt, a head, and eight heads off beside random ones."""
     made = []
-    with tempfile.TemporaryDirectory() as place, jupyter(Path(place)) as server, chromium() as browser:
-        page = browser.new_context(viewport={"width": width + 120, "height": 2600}, device_scale_factor=1.5).new_page()
+    with (
+        tempfile.TemporaryDirectory() as place,
+        jupyter(Path(place)) as server,
+        chromium() as browser,
+    ):
+        page = browser.new_context(
+            viewport={"width": width + 120, "height": 2600}, device_scale_factor=1.5
+        ).new_page()
         kernel = run_notebook(page, server, server.write(CODE), seconds=180)
         kernel.run("lab.run()")
         kernel.until("lab.state", lambda state: state == "done", 180)
@@ -32,10 +38,22 @@ def shoot(folder: Path, width: int = 960) -> list[Path]:
         kernel.until("int((lab.gates == 0).sum())", lambda count: count == 8)
         page.get_by_role("button", name="Measure on tasks").click()
         kernel.until("lab.effect.get('done')", lambda done: done is True, 240)
-        wait_until(lambda: "Amplifies anywhere" in page.locator(".hw-head").inner_text(), "salient tokens", 60)
+        wait_until(
+            lambda: "Amplifies anywhere" in page.locator(".hw-head").inner_text(),
+            "salient tokens",
+            60,
+        )
         for theme in ("Light", "Dark"):
-            page.evaluate(f"() => window.jupyterapp.commands.execute('apputils:change-theme', {{ theme: 'JupyterLab {theme}' }})")
-            wait_until(lambda name=theme: page.locator(".hw-root").get_attribute("data-scheme") == name.lower(), "the theme", 60)  # type: ignore[misc]
+            page.evaluate(
+                f"() => window.jupyterapp.commands.execute('apputils:change-theme', {{ theme: 'JupyterLab {theme}' }})"
+            )
+            wait_until(
+                lambda name=theme: (
+                    page.locator(".hw-root").get_attribute("data-scheme") == name.lower()
+                ),
+                "the theme",
+                60,
+            )  # type: ignore[misc]
             made.append(whole(page, folder / f"live-{theme.lower()}.png"))
         kernel.close()
         page.evaluate("() => window.testPanel.sessionContext.shutdown()")

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 import headwidget as hw
+from tests.support import made_up
 
-from . import made_up
 from .conftest import ROOT, wait_until
 from .explorer_page import ExplorerPage, open_page
 
@@ -52,7 +52,9 @@ _MESS = """(root) => {
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return hw.explore(SCORES, selected=SELECTED, threshold=0.004).to_html(tmp_path_factory.mktemp("access") / "heads.html", title="Heads")
+    return hw.explore(SCORES, selected=SELECTED, threshold=0.004).to_html(
+        tmp_path_factory.mktemp("access") / "heads.html", title="Heads"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +65,21 @@ def axe() -> str:
 def serious(page: Page, axe: str) -> list[str]:
     """What axe calls serious or critical, each with the place where it was found."""
     page.evaluate(axe)
-    found: list[dict[str, Any]] = page.evaluate("async () => (await axe.run('.hw-root')).violations")
+    found: list[dict[str, Any]] = page.evaluate(
+        "async () => (await axe.run('.hw-root')).violations"
+    )
     bad = [v for v in found if v["impact"] in ("serious", "critical")]
-    return [f"{v['id']}: {v['help']}: {node['html'][:120]} {node['failureSummary'][-160:]}" for v in bad for node in v["nodes"]]
+    return [
+        f"{v['id']}: {v['help']}: {node['html'][:120]} {node['failureSummary'][-160:]}"
+        for v in bad
+        for node in v["nodes"]
+    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious_in_any_view_menu_or_list(chromium: Browser, path: Path, axe: str, scheme: Any) -> None:
+def test_axe_finds_nothing_serious_in_any_view_menu_or_list(
+    chromium: Browser, path: Path, axe: str, scheme: Any
+) -> None:
     context = chromium.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 1000})
     view, _, wrong = open_page(context, path)
     assert view.root.get_attribute("data-scheme") == scheme
@@ -93,7 +103,9 @@ def test_axe_finds_nothing_serious_in_any_view_menu_or_list(chromium: Browser, p
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("which", VIEWS)
-def test_tab_goes_through_everything_in_order_and_the_focus_is_seen(chromium: Browser, path: Path, which: str, scheme: Any) -> None:
+def test_tab_goes_through_everything_in_order_and_the_focus_is_seen(
+    chromium: Browser, path: Path, which: str, scheme: Any
+) -> None:
     context = chromium.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 1000})
     view, _, _ = open_page(context, path)
     view.show_view(which.capitalize())
@@ -119,9 +131,15 @@ def test_tab_goes_through_everything_in_order_and_the_focus_is_seen(chromium: Br
     context.close()
 
 
-@pytest.mark.parametrize(("width", "height", "ratio"), [(640, 500, 2), (320, 640, 1), (1000, 800, 1)])
-def test_nothing_sticks_out_or_overlaps(chromium: Browser, path: Path, width: int, height: int, ratio: float) -> None:
-    context = chromium.new_context(viewport={"width": width, "height": height}, device_scale_factor=ratio)
+@pytest.mark.parametrize(
+    ("width", "height", "ratio"), [(640, 500, 2), (320, 640, 1), (1000, 800, 1)]
+)
+def test_nothing_sticks_out_or_overlaps(
+    chromium: Browser, path: Path, width: int, height: int, ratio: float
+) -> None:
+    context = chromium.new_context(
+        viewport={"width": width, "height": height}, device_scale_factor=ratio
+    )
     view, _, wrong = open_page(context, path)
     for name in ("Categories", "Agreement", "Tasks"):
         view.show_view(name)
@@ -162,7 +180,10 @@ def test_the_selected_heads_are_a_table_with_headers(context: BrowserContext, pa
     means = SCORES.reduce("mean")
     for row, (layer, head) in zip(rows[1:], SELECTED):
         for t, text in enumerate(row[1:]):
-            assert abs(float(text.replace("−", "-")) - means[t, layer, head]) < 0.006 * abs(means[t]).max()
+            assert (
+                abs(float(text.replace("−", "-")) - means[t, layer, head])
+                < 0.006 * abs(means[t]).max()
+            )
     table = view.root.get_by_role("table", name="")
     assert table.get_by_role("columnheader").all_text_contents() == rows[0]
     assert table.get_by_role("rowheader").all_text_contents() == ["L1 H2", "L3 H4"]
@@ -172,7 +193,11 @@ def test_the_selected_heads_are_a_table_with_headers(context: BrowserContext, pa
 
 def spoken(view: ExplorerPage, start: str) -> None:
     try:
-        wait_until(lambda: view.root.locator(".hw-spoken[role=status]").filter(has_text=start).count(), f"{start!r} to be read aloud", 5)
+        wait_until(
+            lambda: view.root.locator(".hw-spoken[role=status]").filter(has_text=start).count(),
+            f"{start!r} to be read aloud",
+            5,
+        )
     except pytest.fail.Exception:
         pytest.fail(f"{start!r} was to be read aloud; it was {view.spoken()!r}")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import headwidget as hw
+from tests.support import made_up
 
-from . import made_up
 from .conftest import Show
 
 LAYERS, HEADS = 7, 5
@@ -46,12 +46,21 @@ def test_no_column_comes_or_goes_while_the_slider_is_held(show: Show) -> None:
         assert view.bright(1) == view.bright(0 if needed == 10 else 2)
         view.page.mouse.up()
         view.drawn()
-        assert view.titles() == [f"{task} ({column})" for task in GATES.tasks for column in ("Always", "Any")]
+        assert view.titles() == [
+            f"{task} ({column})" for task in GATES.tasks for column in ("Always", "Any")
+        ]
 
 
 def test_a_row_a_task_whatever_its_runs(show: Show) -> None:
     rng = np.random.default_rng(0)
-    scores = hw.HeadScores.from_arrays({"many": rng.random((10, 3, 4)), "once": rng.random((1, 3, 4)), "more": rng.random((10, 3, 4))}, method="mine")
+    scores = hw.HeadScores.from_arrays(
+        {
+            "many": rng.random((10, 3, 4)),
+            "once": rng.random((1, 3, 4)),
+            "more": rng.random((10, 3, 4)),
+        },
+        method="mine",
+    )
     view = show(scores, view="agreement", agreement=0.5)
     assert view.titles() == [
         *("many (Always)", "many (≥ 5 of 10)", "many (Any)"),

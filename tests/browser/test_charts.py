@@ -14,7 +14,7 @@ from .explorer_page import ExplorerPage
 from .hosts import free_port, serving
 
 CODE = """
-from tests.browser import made_up
+from tests.support import made_up
 import numpy as np, headwidget as hw
 scores = made_up.scores(12, 8, tasks=2, signed=True)
 explorer = hw.explore(scores, preview=None)
@@ -76,7 +76,13 @@ def opened(chromium: Browser, server: Server) -> Iterator[Board]:
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     kernel = run_notebook(page, server, server.write(CODE))
-    wait_until(lambda: page.locator(".hw-chart .brushintsel .overlay").count() and page.locator(".hw-chart .lassoselector rect").count(), "the charts")
+    wait_until(
+        lambda: (
+            page.locator(".hw-chart .brushintsel .overlay").count()
+            and page.locator(".hw-chart .lassoselector rect").count()
+        ),
+        "the charts",
+    )
     yield Board(page, kernel, ExplorerPage(page), wrong)
     kernel.close()
     page.evaluate("() => window.testPanel.sessionContext.shutdown()")
@@ -86,9 +92,17 @@ def opened(chromium: Browser, server: Server) -> Iterator[Board]:
 @pytest.fixture
 def board(opened: Board) -> Iterator[Board]:
     """The dashboard with nothing chosen yet."""
-    opened.kernel.run("explorer.rule = 'value'; explorer.threshold = None; explorer.selected = []; explorer.task = None")
-    wait_until(lambda: opened.brush() == (0, 0) and opened.text(0).endswith("· 96 heads"), "a histogram without a threshold")
-    wait_until(lambda: opened.view.text("selected").startswith("Click a head"), "heatmaps without a selection")
+    opened.kernel.run(
+        "explorer.rule = 'value'; explorer.threshold = None; explorer.selected = []; explorer.task = None"
+    )
+    wait_until(
+        lambda: opened.brush() == (0, 0) and opened.text(0).endswith("· 96 heads"),
+        "a histogram without a threshold",
+    )
+    wait_until(
+        lambda: opened.view.text("selected").startswith("Click a head"),
+        "heatmaps without a selection",
+    )
     yield opened
     assert opened.wrong == []
 
@@ -96,14 +110,31 @@ def board(opened: Board) -> Iterator[Board]:
 def test_a_brush_drawn_by_hand_is_the_threshold_and_the_heatmaps_follow(board: Board) -> None:
     board.drag(board.chart(0).locator(".overlay"), (0.3, 0.5), (0.6, 0.5))
     end = board.kernel.value("float(np.abs(mean).max())")
-    threshold = board.kernel.until("explorer.threshold", lambda t: t is not None and abs(t - 0.3 * end) < 0.02 * end)
-    count = board.kernel.value("int((np.abs(mean) >= np.float32(explorer.threshold)).any(axis=0).sum())")
+    threshold = board.kernel.until(
+        "explorer.threshold", lambda t: t is not None and abs(t - 0.3 * end) < 0.02 * end
+    )
+    count = board.kernel.value(
+        "int((np.abs(mean) >= np.float32(explorer.threshold)).any(axis=0).sum())"
+    )
     assert 0 < count < 96
-    wait_until(lambda: board.view.text("count") == f"{count} of 96 heads" and board.text(0).endswith(f"· {count} of 96 heads pass"), "both counts")
+    wait_until(
+        lambda: (
+            board.view.text("count") == f"{count} of 96 heads"
+            and board.text(0).endswith(f"· {count} of 96 heads pass")
+        ),
+        "both counts",
+    )
     assert float(board.view.threshold()) == threshold
-    assert len(board.view.bright(0)) == board.kernel.value("int((np.abs(mean[0]) >= np.float32(explorer.threshold)).sum())")
-    wait_until(lambda: board.brush() == (pytest.approx(0.3, abs=0.02), pytest.approx(1.0, abs=0.01)), "the brush to reach to the end")
-    board.drag(board.chart(0).locator(".handle--w"), (0.5, 0.5), (8.0, 0.5))  # its edge, moved to the right
+    assert len(board.view.bright(0)) == board.kernel.value(
+        "int((np.abs(mean[0]) >= np.float32(explorer.threshold)).sum())"
+    )
+    wait_until(
+        lambda: board.brush() == (pytest.approx(0.3, abs=0.02), pytest.approx(1.0, abs=0.01)),
+        "the brush to reach to the end",
+    )
+    board.drag(
+        board.chart(0).locator(".handle--w"), (0.5, 0.5), (8.0, 0.5)
+    )  # its edge, moved to the right
     board.kernel.until("explorer.threshold", lambda t: t > threshold)
     board.drag(board.chart(0).locator(".overlay"), (0.02, 0.5))  # a click beside it
     board.kernel.until("explorer.threshold", lambda t: t is None)
@@ -111,46 +142,80 @@ def test_a_brush_drawn_by_hand_is_the_threshold_and_the_heatmaps_follow(board: B
 
 def test_a_threshold_set_in_the_heatmaps_moves_the_brush(board: Board) -> None:
     board.view.drag_slider(0.4)
-    threshold = board.kernel.until("explorer.threshold", lambda t: t is not None and t == float(board.view.threshold()))
+    threshold = board.kernel.until(
+        "explorer.threshold", lambda t: t is not None and t == float(board.view.threshold())
+    )
     at = threshold / board.kernel.value("float(np.abs(mean).max())")
-    wait_until(lambda: board.brush() == (pytest.approx(at, abs=0.01), pytest.approx(1.0, abs=0.01)), "the brush")
+    wait_until(
+        lambda: board.brush() == (pytest.approx(at, abs=0.01), pytest.approx(1.0, abs=0.01)),
+        "the brush",
+    )
     wait_until(lambda: board.text(0).endswith(f"{board.view.text('count')} pass"), "the same count")
     board.kernel.run("explorer.rule = 'top'; explorer.threshold = 5")
-    wait_until(lambda: board.brush() == (0, 0) and board.view.text("count") != "", "lines in place of the brush")
-    wait_until(lambda: board.text(0).endswith(f"{board.view.text('count')} pass"), "the same count by rank")
+    wait_until(
+        lambda: board.brush() == (0, 0) and board.view.text("count") != "",
+        "lines in place of the brush",
+    )
+    wait_until(
+        lambda: board.text(0).endswith(f"{board.view.text('count')} pass"), "the same count by rank"
+    )
     board.drag(board.chart(0).locator(".overlay"), (0.5, 0.5), (0.7, 0.5))
-    board.kernel.until("[explorer.rule, explorer.threshold is not None]", lambda now: now == ["value", True])
-    wait_until(lambda: board.brush()[0] == pytest.approx(0.5, abs=0.02) and board.view.threshold() != "5", "a value again")
+    board.kernel.until(
+        "[explorer.rule, explorer.threshold is not None]", lambda now: now == ["value", True]
+    )
+    wait_until(
+        lambda: board.brush()[0] == pytest.approx(0.5, abs=0.02) and board.view.threshold() != "5",
+        "a value again",
+    )
     assert board.view.root.locator("select").first.input_value() == "value"
 
 
 def test_a_lasso_is_the_selection_and_a_selection_shows_in_the_scatter(board: Board) -> None:
-    area, drawn = board.chart(2).locator(".lassoselector rect"), board.chart(2).locator(".lassoselector path")
+    area, drawn = (
+        board.chart(2).locator(".lassoselector rect"),
+        board.chart(2).locator(".lassoselector path"),
+    )
     right = [(0.5, 0.01), (0.99, 0.01), (0.99, 0.99), (0.5, 0.99), (0.5, 0.02)]
     board.drag(area, *right)
     middle = "(scatter.figure.axes[0].scale.min + scatter.figure.axes[0].scale.max) / 2"
-    expected = board.kernel.run(f"wanted = [[int(l), int(h)] for l, h in np.argwhere(mean[0] > {middle})]", it="wanted")["it"]
+    expected = board.kernel.run(
+        f"wanted = [[int(l), int(h)] for l, h in np.argwhere(mean[0] > {middle})]", it="wanted"
+    )["it"]
     assert 0 < len(expected) < 96
     board.kernel.until("explorer.selected", lambda s: s == expected)
-    wait_until(lambda: board.view.text("selected").startswith(f"{len(expected)} selected"), "the heatmaps' selection")
+    wait_until(
+        lambda: board.view.text("selected").startswith(f"{len(expected)} selected"),
+        "the heatmaps' selection",
+    )
     assert board.view.selected() == [(layer, head) for layer, head in expected]
     dots = board.chart(2).locator(".object_grp")
-    wait_until(lambda: dots.count() == 96 + len(expected) and drawn.count() == 0 < area.count(), "orange dots, and no lasso")
+    wait_until(
+        lambda: dots.count() == 96 + len(expected) and drawn.count() == 0 < area.count(),
+        "orange dots, and no lasso",
+    )
     board.view.click(3, 4)
     board.kernel.until("explorer.selected", lambda s: s == [[3, 4]])
     wait_until(lambda: dots.count() == 97, "the head that was clicked")
     board.drag(area, *right)  # the same lasso again
     board.kernel.until("explorer.selected", lambda s: s == expected)
-    wait_until(lambda: dots.count() == 96 + len(expected) and drawn.count() == 0 < area.count(), "the lasso to go")
+    wait_until(
+        lambda: dots.count() == 96 + len(expected) and drawn.count() == 0 < area.count(),
+        "the lasso to go",
+    )
     board.drag(area, (0.9, 0.02), (0.97, 0.02), (0.97, 0.06), (0.9, 0.02))  # round nothing
     board.kernel.until("explorer.selected", lambda s: s == [])
 
 
 def test_charts_can_be_read_on_light_and_dark(board: Board, tmp_path: Path) -> None:
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        board.page.evaluate("(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+        board.page.evaluate(
+            "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+            theme,
+        )
         shade = str(theme.endswith("Light")).lower()
-        wait_until(lambda: board.page.locator(f"body[data-jp-theme-light={shade}]").count(), theme, 40)
+        wait_until(
+            lambda: board.page.locator(f"body[data-jp-theme-light={shade}]").count(), theme, 40
+        )
         for selector in (".tick text", "text.axislabel"):
             for label in board.page.locator(f".hw-chart .axis {selector}").all():
                 contrast = label.evaluate(FILL)
@@ -170,9 +235,14 @@ def test_on_a_narrow_page_charts_stand_below_the_heatmaps(board: Board) -> None:
     assert chart["x"] >= view["x"] + view["width"]
     try:
         board.page.set_viewport_size({"width": 640, "height": 1300})
-        wait_until(lambda: boxes()[1]["y"] >= boxes()[0]["y"] + boxes()[0]["height"], "the charts below")
+        wait_until(
+            lambda: boxes()[1]["y"] >= boxes()[0]["y"] + boxes()[0]["height"], "the charts below"
+        )
         plot = board.chart(0).locator(".overlay")
-        wait_until(lambda: (plot.bounding_box() or {"width": 0})["width"] > 300, "a chart as wide as the page")
+        wait_until(
+            lambda: (plot.bounding_box() or {"width": 0})["width"] > 300,
+            "a chart as wide as the page",
+        )
         assert boxes()[1]["x"] + boxes()[1]["width"] <= 640
     finally:
         board.page.set_viewport_size({"width": 1200, "height": 1300})
@@ -180,7 +250,13 @@ def test_on_a_narrow_page_charts_stand_below_the_heatmaps(board: Board) -> None:
 
 def test_a_closed_board_leaves_the_explorer(board: Board) -> None:
     board.kernel.run("spare = hw.dashboard(explorer); spare.close(); explorer.threshold = 0.01")
-    wait_until(lambda: board.view.threshold() == "0.01" and board.text(0).endswith(f"{board.view.text('count')} pass"), "the first dashboard to go on")
+    wait_until(
+        lambda: (
+            board.view.threshold() == "0.01"
+            and board.text(0).endswith(f"{board.view.text('count')} pass")
+        ),
+        "the first dashboard to go on",
+    )
 
 
 MARIMO = """
@@ -211,11 +287,20 @@ def test_in_marimo_the_heatmaps_work_and_charts_say_why_not(page: Page, tmp_path
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "app.py").write_text(MARIMO)
     port = free_port()
-    with serving(tmp_path, ["marimo", "run", "app.py", "--headless", "--port", str(port)], f"http://127.0.0.1:{port}/health"):
+    with serving(
+        tmp_path,
+        ["marimo", "run", "app.py", "--headless", "--port", str(port)],
+        f"http://127.0.0.1:{port}/health",
+    ):
         page.goto(f"http://127.0.0.1:{port}")
         sentence = page.get_by_text("marimo shows no bqplot charts")
-        wait_until(lambda: sentence.count() == 2, "the sentence, for the chart and for the dashboard", 60)
-        wait_until(lambda: page.locator(".hw-root[data-ready='1']").count() == 1, "the dashboard's heatmaps")
+        wait_until(
+            lambda: sentence.count() == 2, "the sentence, for the chart and for the dashboard", 60
+        )
+        wait_until(
+            lambda: page.locator(".hw-root[data-ready='1']").count() == 1,
+            "the dashboard's heatmaps",
+        )
         view = ExplorerPage(page)
         view.drag_slider(0.5)
         wait_until(lambda: len(view.bright()) == 4, "the slider to dim heads")

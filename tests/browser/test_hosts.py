@@ -42,7 +42,10 @@ def above() -> list[list[int]]:
     """The cells that reach THRESHOLD, for each task of EXPLORER."""
     made: dict[str, Any] = {}
     exec(EXPLORER, made)
-    return [(mean.ravel() >= np.float32(THRESHOLD)).nonzero()[0].tolist() for mean in made["scores"].reduce("mean")]
+    return [
+        (mean.ravel() >= np.float32(THRESHOLD)).nonzero()[0].tolist()
+        for mean in made["scores"].reduce("mean")
+    ]
 
 
 def try_by_hand(view: ExplorerPage) -> None:
@@ -63,13 +66,21 @@ def try_by_hand(view: ExplorerPage) -> None:
     wait_until(lambda: not view.card() and view.marked() > 0, "the selected head's outline")
 
 
-def test_notebook_7(page: Page, server: Server, open_notebook: Callable[..., Kernel], wrong: list[str], above: list[list[int]]) -> None:
+def test_notebook_7(
+    page: Page,
+    server: Server,
+    open_notebook: Callable[..., Kernel],
+    wrong: list[str],
+    above: list[list[int]],
+) -> None:
     kernel = open_notebook(server.write(EXPLORER), app="notebooks")
     view = ExplorerPage(page)
     try_by_hand(view)
     kernel.until("explorer.selected", lambda selected: selected == [[5, 6]])
     kernel.run(f"explorer.threshold = {THRESHOLD}")
-    wait_until(lambda: [view.bright(0), view.bright(1)] == above, "the page to follow Python's threshold")
+    wait_until(
+        lambda: [view.bright(0), view.bright(1)] == above, "the page to follow Python's threshold"
+    )
     assert [error for error in wrong if error != SCHEMA] == []
 
 
@@ -86,7 +97,13 @@ def test_voila(page: Page, wrong: list[str], above: list[list[int]], tmp_path: P
     (tmp_path / "root").mkdir()
     server = Server(f"http://127.0.0.1:{free_port()}", "", tmp_path / "root", tmp_path / "runtime")
     path = server.write(EXPLORER, VOILA % THRESHOLD)
-    command = ["voila", str(server.root), "--no-browser", "--Voila.ip=127.0.0.1", f"--port={server.url.rpartition(':')[2]}"]
+    command = [
+        "voila",
+        str(server.root),
+        "--no-browser",
+        "--Voila.ip=127.0.0.1",
+        f"--port={server.url.rpartition(':')[2]}",
+    ]
     command += ["--Voila.port_retries=0", f"--Voila.connection_dir_root={tmp_path}"]
     with serving(tmp_path, command, server.url):
         page.goto(f"{server.url}/voila/render/{path}")
@@ -95,7 +112,10 @@ def test_voila(page: Page, wrong: list[str], above: list[list[int]], tmp_path: P
         try_by_hand(view)
         page.get_by_text("Python heard [[5, 6]]").wait_for()
         page.get_by_text("Python, set it").click()
-        wait_until(lambda: [view.bright(0), view.bright(1)] == above, "the page to follow Python's threshold")
+        wait_until(
+            lambda: [view.bright(0), view.bright(1)] == above,
+            "the page to follow Python's threshold",
+        )
         assert wrong == []
 
 
@@ -138,14 +158,21 @@ def test_marimo(page: Page, wrong: list[str], above: list[list[int]], tmp_path: 
     made = EXPLORER.strip().removesuffix("\nexplorer").split("\n", 1)[1].replace("\n", "\n    ")
     (tmp_path / "root" / "app.py").write_text(MARIMO.format(made=made, threshold=THRESHOLD))
     port = free_port()
-    with serving(tmp_path, ["marimo", "run", "app.py", "--headless", "--port", str(port)], f"http://127.0.0.1:{port}/health"):
+    with serving(
+        tmp_path,
+        ["marimo", "run", "app.py", "--headless", "--port", str(port)],
+        f"http://127.0.0.1:{port}/health",
+    ):
         page.goto(f"http://127.0.0.1:{port}")
         wait_until(lambda: page.locator(READY).count() == 2, "both widgets", 60)
         view = ExplorerPage(page)
         try_by_hand(view)
         page.get_by_text("Python heard [[5, 6]] and [[5, 6]]").wait_for()
         page.get_by_text("Python, set it").click()
-        wait_until(lambda: [view.bright(0), view.bright(1)] == above, "the page to follow Python's threshold")
+        wait_until(
+            lambda: [view.bright(0), view.bright(1)] == above,
+            "the page to follow Python's threshold",
+        )
         try_by_hand(ExplorerPage(page, 1))
         assert wrong == []
 
@@ -153,16 +180,21 @@ def test_marimo(page: Page, wrong: list[str], above: list[list[int]], tmp_path: 
 NODE, ANYWIDGET = ROOT / "node_modules", Path(anywidget.__file__).parent
 # What such a page asks CDNs for, and the same files as npm and pip brought them (require.js is not minified there).
 CDN = {
-    "https://cdnjs.cloudflare.com/ajax/libs/require.js/2.1.10/require.min.js": NODE / "requirejs/require.js",
-    "https://unpkg.com/@jupyter-widgets/html-manager@*/dist/embed-amd.js": NODE / "@jupyter-widgets/html-manager/dist/embed-amd.js",
-    f"https://cdn.jsdelivr.net/npm/anywidget@{hw.Explorer._model_module_version.default_value}/dist/index.js": ANYWIDGET / "nbextension/index.js",
+    "https://cdnjs.cloudflare.com/ajax/libs/require.js/2.1.10/require.min.js": NODE
+    / "requirejs/require.js",
+    "https://unpkg.com/@jupyter-widgets/html-manager@*/dist/embed-amd.js": NODE
+    / "@jupyter-widgets/html-manager/dist/embed-amd.js",
+    f"https://cdn.jsdelivr.net/npm/anywidget@{hw.Explorer._model_module_version.default_value}/dist/index.js": ANYWIDGET
+    / "nbextension/index.js",
 }
 MATHJAX = "https://cdnjs.cloudflare.com/ajax/libs/mathjax/"  # every page asks for it, for formulas; ours has none
 
 
 def test_nbconvert_html(page: Page, wrong: list[str], tmp_path: Path) -> None:
     notebook = notebook_of(EXPLORER)
-    NotebookClient(notebook, store_widget_state=True, resources={"metadata": {"path": str(ROOT)}}).execute()
+    NotebookClient(
+        notebook, store_widget_state=True, resources={"metadata": {"path": str(ROOT)}}
+    ).execute()
     html, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
     file = tmp_path / "heads.html"
     file.write_text(html, encoding="utf-8")
@@ -171,7 +203,11 @@ def test_nbconvert_html(page: Page, wrong: list[str], tmp_path: Path) -> None:
     def answer(route: Route) -> None:
         asked.append(route.request.url)
         if (here := CDN.get(route.request.url)) is not None:
-            route.fulfill(path=here, content_type="text/javascript", headers={"Access-Control-Allow-Origin": "*"})
+            route.fulfill(
+                path=here,
+                content_type="text/javascript",
+                headers={"Access-Control-Allow-Origin": "*"},
+            )
         else:
             route.abort()
 

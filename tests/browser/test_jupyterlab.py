@@ -27,7 +27,12 @@ Open = Callable[..., Kernel]
 def follow_both_ways(page: Page, kernel: Kernel) -> None:
     """From the page to Python and back, for any notebook whose explorer is called ``explorer``."""
     view = ExplorerPage(page)
-    facts = kernel.run("", tasks="list(explorer.scores.tasks)", layers="list(explorer.scores.layers)", heads="explorer.scores.shape[1]")
+    facts = kernel.run(
+        "",
+        tasks="list(explorer.scores.tasks)",
+        layers="list(explorer.scores.layers)",
+        heads="explorer.scores.shape[1]",
+    )
     tasks, layers, heads = facts["tasks"], facts["layers"], facts["heads"]
     assert view.titles() == tasks
     assert view.shape() == (len(layers), heads)
@@ -35,14 +40,19 @@ def follow_both_ways(page: Page, kernel: Kernel) -> None:
     assert len({tuple(cell[:3]) for cell in view.cells()}) > 5, "a heatmap has many colours"
 
     view.drag_slider(0.4)
-    threshold = kernel.until("explorer.threshold", lambda value: value is not None and view.threshold() and value == float(view.threshold()))
+    threshold = kernel.until(
+        "explorer.threshold",
+        lambda value: value is not None and view.threshold() and value == float(view.threshold()),
+    )
     passing = (
         "[(np.abs(m) if explorer.scores.signed else m).ravel().__ge__(np.float32(explorer.threshold)).nonzero()[0].tolist()"
         " for m in explorer.scores.reduce('mean')]"
     )
     expected = kernel.run("import numpy as np", it=passing)["it"]
     for number, cells in enumerate(expected):
-        assert view.bright(number) == cells, f"{tasks[number]}: the page dims what Python says is below {threshold}"
+        assert view.bright(number) == cells, (
+            f"{tasks[number]}: the page dims what Python says is below {threshold}"
+        )
 
     row, head = len(layers) // 2, heads - 2
     view.click(row, head)
@@ -54,20 +64,27 @@ def follow_both_ways(page: Page, kernel: Kernel) -> None:
 
     kernel.run(f"explorer.threshold = None; explorer.selected = [({layers[-1]}, 0)]")
     wait_until(lambda: len(view.bright()) == len(layers) * heads, "the page to drop the threshold")
-    wait_until(lambda: view.text("selected") == f"1 selected: L{layers[-1]} H0", "the page to show Python's selection")
+    wait_until(
+        lambda: view.text("selected") == f"1 selected: L{layers[-1]} H0",
+        "the page to show Python's selection",
+    )
     if len(tasks) > 1:
         kernel.run("explorer.tasks = explorer.tasks[::-1][:-1]")
         wait_until(lambda: view.titles() == tasks[::-1][:-1], "the page to show Python's tasks")
 
 
-def test_an_explorer_follows_python_and_python_follows_it(page: Page, server: Server, open_notebook: Open, tmp_path: Path) -> None:
+def test_an_explorer_follows_python_and_python_follows_it(
+    page: Page, server: Server, open_notebook: Open, tmp_path: Path
+) -> None:
     kernel = open_notebook(server.write(SYNTHETIC.format(names=["math", "syntax", "recall"])))
     page.screenshot(path=tmp_path / "lab.png")
     follow_both_ways(page, kernel)
 
 
 @pytest.mark.parametrize("notebook", ["01_quickstart.ipynb"])
-def test_a_notebook_of_ours_runs_and_its_explorer_follows(page: Page, server: Server, open_notebook: Open, notebook: str) -> None:
+def test_a_notebook_of_ours_runs_and_its_explorer_follows(
+    page: Page, server: Server, open_notebook: Open, notebook: str
+) -> None:
     kernel = open_notebook(server.add(ROOT / "notebooks" / notebook), seconds=600)
     follow_both_ways(page, kernel)
 
@@ -105,7 +122,9 @@ def leave(view: ExplorerPage) -> None:
     view.drawn()
 
 
-def test_hover_names_the_head_and_tells_python_only_when_asked(page: Page, server: Server, open_notebook: Open) -> None:
+def test_hover_names_the_head_and_tells_python_only_when_asked(
+    page: Page, server: Server, open_notebook: Open
+) -> None:
     sent = messages(page)
     kernel = open_notebook(server.write(SYNTHETIC.format(names=["math", "syntax", "recall"])))
     view = ExplorerPage(page)
@@ -129,7 +148,9 @@ def test_hover_names_the_head_and_tells_python_only_when_asked(page: Page, serve
     assert sent == [], "nobody asked for hover"
     assert kernel.value("(heard, explorer.hover)") == ([], None)
 
-    kernel.run("seen = []; listen = lambda change: seen.append(change.new); explorer.observe(listen, 'hover')")
+    kernel.run(
+        "seen = []; listen = lambda change: seen.append(change.new); explorer.observe(listen, 'hover')"
+    )
     wait_until(lambda: (sweep(view), kernel.value("seen"))[-1], "Python to hear of hover")
     leave(view)
     kernel.until("explorer.hover", lambda head: head is None)
@@ -141,11 +162,15 @@ def test_hover_names_the_head_and_tells_python_only_when_asked(page: Page, serve
     moved = kernel.value("seen")
     assert moved[-1] == [11, 7]
     wait_until(lambda: (view.drawn(), sent)[-1], "the message to be counted")
-    assert 1 <= len(moved) <= 10 and 1 <= len(sent) <= 10, f"{len(sent)} messages, {len(moved)} changes for 96 cells"
+    assert 1 <= len(moved) <= 10 and 1 <= len(sent) <= 10, (
+        f"{len(sent)} messages, {len(moved)} changes for 96 cells"
+    )
     leave(view)
     kernel.until("explorer.hover", lambda head: head is None)
     kernel.run("explorer.hover = [5, 3]")
-    wait_until(lambda: view.marked(0) > 20 and not view.card(), "the head Python points at, without a card")
+    wait_until(
+        lambda: view.marked(0) > 20 and not view.card(), "the head Python points at, without a card"
+    )
 
     kernel.run("explorer.unobserve(listen, 'hover'); explorer.hover = None")
     wait_until(lambda: view.marked(0) == 0, "no head pointed at")
@@ -160,7 +185,9 @@ NOTEBOOK = """() => JSON.stringify([window.testPanel.content.activeCellIndex, wi
     document.querySelectorAll('.jp-Dialog, .lm-Menu, .jp-Notebook .cm-lineNumbers').length])"""
 
 
-def test_the_keyboard_moves_selects_and_clears_without_moving_the_notebook(page: Page, server: Server, open_notebook: Open) -> None:
+def test_the_keyboard_moves_selects_and_clears_without_moving_the_notebook(
+    page: Page, server: Server, open_notebook: Open
+) -> None:
     kernel = open_notebook(server.write(SYNTHETIC.format(names=["math", "syntax"]), "1 + 1"))
     view = ExplorerPage(page)
     view.click(0, 0)  # focus; the notebook's active cell is now the widget's
@@ -171,11 +198,36 @@ def test_the_keyboard_moves_selects_and_clears_without_moving_the_notebook(page:
     assert kernel.until("explorer.selected", lambda s: s != [[1, 0]]) == [[5, 1]]
     for key in ("l", "h", "+", "-", "[", "]", "?", "Escape"):
         page.keyboard.press(key)
-    kernel.until("len(explorer.selected)", lambda n: n == 13)  # a layer of 8 and a head of 6, one in both
+    kernel.until(
+        "len(explorer.selected)", lambda n: n == 13
+    )  # a layer of 8 and a head of 6, one in both
     # Keys that mean nothing here mean something to JupyterLab: new cells, delete, cut, a dialog, line numbers.
-    for place in (view.plot(), view.button("Agreement"), view.root.locator(".hw-chip").first, view.slider()):
+    for place in (
+        view.plot(),
+        view.button("Agreement"),
+        view.root.locator(".hw-chip").first,
+        view.slider(),
+    ):
         place.focus()
-        for key in ("a", "b", "d", "d", "x", "m", "y", "1", "l", "Shift+L", "h", "Shift+M", "o", "j", "k", "0", "z"):
+        for key in (
+            "a",
+            "b",
+            "d",
+            "d",
+            "x",
+            "m",
+            "y",
+            "1",
+            "l",
+            "Shift+L",
+            "h",
+            "Shift+M",
+            "o",
+            "j",
+            "k",
+            "0",
+            "z",
+        ):
             page.keyboard.press(key)
     view.drawn()
     assert page.evaluate(NOTEBOOK) == before
@@ -185,7 +237,9 @@ def test_the_keyboard_moves_selects_and_clears_without_moving_the_notebook(page:
     assert page.evaluate(NOTEBOOK) == before
 
 
-def test_two_views_of_one_explorer_stay_in_step_and_close_apart(page: Page, server: Server, open_notebook: Open) -> None:
+def test_two_views_of_one_explorer_stay_in_step_and_close_apart(
+    page: Page, server: Server, open_notebook: Open
+) -> None:
     kernel = open_notebook(server.write(SYNTHETIC.format(names=["math", "syntax"]), "explorer"))
     wait_until(lambda: page.locator(".hw-root[data-ready='1']").count() == 2, "the second view")
     one, two = ExplorerPage(page, 0), ExplorerPage(page, 1)
@@ -193,14 +247,26 @@ def test_two_views_of_one_explorer_stay_in_step_and_close_apart(page: Page, serv
     wait_until(lambda: one.threshold() == two.threshold() != "", "the other view's slider")
     assert one.bright() == two.bright()
     two.hover(3, 3)
-    wait_until(lambda: one.marked() > 20 and two.card() and not one.card(), "the cross hair in both, the card in one")
+    wait_until(
+        lambda: one.marked() > 20 and two.card() and not one.card(),
+        "the cross hair in both, the card in one",
+    )
     two.click(3, 3)
-    wait_until(lambda: one.text("selected") == two.text("selected") == "1 selected: L7 H3", "the selection in both")
+    wait_until(
+        lambda: one.text("selected") == two.text("selected") == "1 selected: L7 H3",
+        "the selection in both",
+    )
     two.show_view("Agreement")
     wait_until(lambda: one.titles() == two.titles() != ["math", "syntax"], "the other view's view")
     two.root.locator(".hw-chip").first.click()
-    wait_until(lambda: one.chips() == two.chips() == [("math", False), ("syntax", True)], "the other view's chips")
-    assert kernel.until("[explorer.view, explorer.tasks, explorer.selected]", lambda now: now == ["agreement", ["syntax"], [[7, 3]]])
+    wait_until(
+        lambda: one.chips() == two.chips() == [("math", False), ("syntax", True)],
+        "the other view's chips",
+    )
+    assert kernel.until(
+        "[explorer.view, explorer.tasks, explorer.selected]",
+        lambda now: now == ["agreement", ["syntax"], [[7, 3]]],
+    )
     assert kernel.value("explorer.threshold") == float(one.threshold())
     page.evaluate("() => window.testPanel.content.widgets[0].model.clearExecution()")
     wait_until(lambda: page.locator(".hw-root").count() == 1, "the first view to close")
@@ -208,8 +274,12 @@ def test_two_views_of_one_explorer_stay_in_step_and_close_apart(page: Page, serv
     kernel.until("explorer.selected", lambda s: s == [[3, 1]])
 
 
-def test_linked_explorers_share_a_selection_both_ways(page: Page, server: Server, open_notebook: Open) -> None:
-    code = SYNTHETIC.format(names=["math", "syntax"]).replace("explorer = hw", "other = hw.explore(scores, view='agreement', preview=None)\nexplorer = hw")
+def test_linked_explorers_share_a_selection_both_ways(
+    page: Page, server: Server, open_notebook: Open
+) -> None:
+    code = SYNTHETIC.format(names=["math", "syntax"]).replace(
+        "explorer = hw", "other = hw.explore(scores, view='agreement', preview=None)\nexplorer = hw"
+    )
     link = "import ipywidgets\nlink = ipywidgets.jslink((explorer, 'selected'), (other, 'selected'))\nother"
     kernel = open_notebook(server.write(code, link))
     wait_until(lambda: page.locator(".hw-root[data-ready='1']").count() == 2, "both explorers")
@@ -218,7 +288,9 @@ def test_linked_explorers_share_a_selection_both_ways(page: Page, server: Server
 
     def shared(*heads: list[int]) -> None:
         named = f"{len(heads)} selected: " + ", ".join(f"L{layer} H{head}" for layer, head in heads)
-        wait_until(lambda: one.text("selected") == two.text("selected") == named, f"{named} in both")
+        wait_until(
+            lambda: one.text("selected") == two.text("selected") == named, f"{named} in both"
+        )
         kernel.until(both, lambda now: now == [list(heads)] * 2)
 
     one.click(1, 2)
@@ -232,7 +304,9 @@ def test_linked_explorers_share_a_selection_both_ways(page: Page, server: Server
     two.plot().focus()
     page.keyboard.press("Escape")
     kernel.until(both, lambda now: now == [[], []])
-    assert kernel.value("[explorer.view, other.view]") == ["tasks", "agreement"], "only what is linked is shared"
+    assert kernel.value("[explorer.view, other.view]") == ["tasks", "agreement"], (
+        "only what is linked is shared"
+    )
 
 
 def test_names_stay_text(page: Page, server: Server, open_notebook: Open) -> None:
@@ -247,26 +321,45 @@ def test_names_stay_text(page: Page, server: Server, open_notebook: Open) -> Non
     assert page.evaluate("() => window.hacked") is None
 
 
-def test_what_goes_wrong_is_a_sentence_in_the_widget(page: Page, server: Server, open_notebook: Open) -> None:
+def test_what_goes_wrong_is_a_sentence_in_the_widget(
+    page: Page, server: Server, open_notebook: Open
+) -> None:
     kernel = open_notebook(server.write(SYNTHETIC.format(names=["math"])))
     view = ExplorerPage(page)
     kernel.run("explorer._buffer, kept = b'1234', explorer._buffer")
     wait_until(lambda: "promises" in view.text("error"), "the error")
-    assert view.text("error").startswith("These scores cannot be shown: the buffer holds 4 bytes; its header promises")
+    assert view.text("error").startswith(
+        "These scores cannot be shown: the buffer holds 4 bytes; its header promises"
+    )
     kernel.run("explorer._buffer = kept")
-    wait_until(lambda: view.titles() == ["math"] and not view.root.locator(".hw-error").is_visible(), "the maps to come back")
+    wait_until(
+        lambda: view.titles() == ["math"] and not view.root.locator(".hw-error").is_visible(),
+        "the maps to come back",
+    )
     kernel.run("explorer.tasks = []")
     wait_until(lambda: "No task is shown" in view.text("note"), "the sentence about no task")
 
 
-def test_a_dark_theme_changes_text_and_diverging_maps_at_once(page: Page, server: Server, open_notebook: Open, tmp_path: Path) -> None:
+def test_a_dark_theme_changes_text_and_diverging_maps_at_once(
+    page: Page, server: Server, open_notebook: Open, tmp_path: Path
+) -> None:
     signed = "values['math'] *= rng.choice([-1, 1], (6, 8))\nscores = hw.HeadScores.from_arrays(values, method='mine')\n"
-    open_notebook(server.write(SYNTHETIC.format(names=["math"]).replace("explorer = hw", f"{signed}explorer = hw")))
+    open_notebook(
+        server.write(
+            SYNTHETIC.format(names=["math"]).replace("explorer = hw", f"{signed}explorer = hw")
+        )
+    )
     view = ExplorerPage(page)
     light = view.cells()
     assert view.root.get_attribute("data-scheme") == "light"
-    page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
-    wait_until(lambda: view.root.get_attribute("data-scheme") == "dark" and view.cells() != light, "the dark maps", 40)
+    page.evaluate(
+        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })"
+    )
+    wait_until(
+        lambda: view.root.get_attribute("data-scheme") == "dark" and view.cells() != light,
+        "the dark maps",
+        40,
+    )
     page.screenshot(path=tmp_path / "dark.png")
     for name in ("map-name", "tick", "about", "selected"):
         assert contrast(page, f".hw-root .hw-{name}") >= 4.5, name

@@ -10,9 +10,8 @@ from typing import Any
 from playwright.sync_api import CDPSession, Page
 
 import headwidget as hw
-from headwidget import widget
+from tests.support import made_up
 
-from . import made_up
 from .conftest import Kernel, Server, wait_until
 from .explorer_page import ExplorerPage
 
@@ -63,7 +62,7 @@ _COUNTED = """async ({ source, state, buffer }) => {
     window.showAndClose = async (times) => {
         for (let i = 0; i < times; i++) {
             const el = document.body.appendChild(document.createElement('div'));
-            const close = widget.render({ model, el });
+            const close = explorer.render({ model, el });
             const find = (selector) => el.querySelector(selector);
             const plot = find('.hw-plot');
             const box = plot.getBoundingClientRect();
@@ -98,35 +97,68 @@ def measured(session: CDPSession) -> dict[str, float]:
     """Chromium's own counts after its garbage is collected, and how many views are still in memory, on the page or not."""
     for _ in range(3):
         session.send("HeapProfiler.collectGarbage")
-    metrics = {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}
-    kind = session.send("Runtime.evaluate", {"expression": "HTMLDivElement.prototype"})["result"]["objectId"]
+    metrics = {
+        item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]
+    }
+    kind = session.send("Runtime.evaluate", {"expression": "HTMLDivElement.prototype"})["result"][
+        "objectId"
+    ]
     every = session.send("Runtime.queryObjects", {"prototypeObjectId": kind})["objects"]["objectId"]
-    count = "function () { return this.filter((div) => div.classList?.contains('hw-root')).length; }"
-    views = session.send("Runtime.callFunctionOn", {"objectId": every, "functionDeclaration": count})["result"]["value"]
+    count = (
+        "function () { return this.filter((div) => div.classList?.contains('hw-root')).length; }"
+    )
+    views = session.send(
+        "Runtime.callFunctionOn", {"objectId": every, "functionDeclaration": count}
+    )["result"]["value"]
     session.send("Runtime.releaseObject", {"objectId": every})
-    return {"views": views, **{name: metrics[name] for name in ("Nodes", "JSEventListeners", "JSHeapUsedSize")}}
+    return {
+        "views": views,
+        **{name: metrics[name] for name in ("Nodes", "JSEventListeners", "JSHeapUsedSize")},
+    }
 
 
 def test_two_hundred_views_shown_and_closed_leave_nothing_behind(page: Page) -> None:
     explorer = hw.explore(made_up.fits(12, 8, runs=6), preview=None)
-    state: dict[str, Any] = {**explorer.page_state(), "_header": json.loads(json.dumps(explorer._header)), "hover": None, "_hover_heard": False}
-    page.set_content(f"<style>{widget.asset('widget.css')}</style>")
-    page.evaluate(_COUNTED, {"source": widget.asset("widget.js"), "state": state, "buffer": base64.b64encode(explorer._buffer).decode()})
+    state: dict[str, Any] = {
+        **explorer.page_state(),
+        "_header": json.loads(json.dumps(explorer._header)),
+        "hover": None,
+        "_hover_heard": False,
+    }
+    page.set_content(f"<style>{explorer.asset('widget.css')}</style>")
+    page.evaluate(
+        _COUNTED,
+        {
+            "source": explorer.asset("widget.js"),
+            "state": state,
+            "buffer": base64.b64encode(explorer._buffer).decode(),
+        },
+    )
     session = watched(page)
     page.evaluate("() => window.showAndClose(5)")
     before = measured(session)
     page.evaluate("() => window.showAndClose(200)")
     after = measured(session)
-    assert page.evaluate("() => window.held") == {"model": 0, "outside": 0, "observers": 0, "failed": []}
+    assert page.evaluate("() => window.held") == {
+        "model": 0,
+        "outside": 0,
+        "observers": 0,
+        "failed": [],
+    }
     assert page.locator("canvas, .hw-root").count() == 0
     assert after["views"] == 0
     assert after["Nodes"] - before["Nodes"] < 100, (before, after)  # one view has hundreds
     assert after["JSEventListeners"] - before["JSEventListeners"] < 20, (before, after)
-    assert after["JSHeapUsedSize"] - before["JSHeapUsedSize"] < 2_000_000, (before, after)  # 10 KB a view; its scores alone are more
+    assert after["JSHeapUsedSize"] - before["JSHeapUsedSize"] < 2_000_000, (
+        before,
+        after,
+    )  # 10 KB a view; its scores alone are more
 
 
-def test_views_closed_in_jupyterlab_leave_no_listener_behind(page: Page, server: Server, open_notebook: Callable[..., Kernel]) -> None:
-    code = "from tests.browser import made_up\nimport headwidget as hw\nexplorer = hw.explore(made_up.fits(6, 4, runs=3), preview=None)\nexplorer"
+def test_views_closed_in_jupyterlab_leave_no_listener_behind(
+    page: Page, server: Server, open_notebook: Callable[..., Kernel]
+) -> None:
+    code = "from tests.support import made_up\nimport headwidget as hw\nexplorer = hw.explore(made_up.fits(6, 4, runs=3), preview=None)\nexplorer"
     kernel = open_notebook(server.write(code, "explorer"))
     wait_until(lambda: page.locator(".hw-root[data-ready='1']").count() == 2, "both views")
     session = watched(page)
@@ -145,7 +177,10 @@ def test_views_closed_in_jupyterlab_leave_no_listener_behind(page: Page, server:
     page.evaluate(again, 20)
     after = measured(session)
     assert page.locator(".hw-root").count() == 2
-    assert after["views"] <= 3, (before, after)  # two are open; JupyterLab may hold on to the one it closed last
+    assert after["views"] <= 3, (
+        before,
+        after,
+    )  # two are open; JupyterLab may hold on to the one it closed last
     assert after["JSEventListeners"] - before["JSEventListeners"] < 200, (before, after)
     ExplorerPage(page, 1).click(1, 1)
     kernel.until("explorer.selected", lambda s: s == [[1, 1]])

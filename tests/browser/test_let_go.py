@@ -22,12 +22,18 @@ THREADS = "[t.name for t in __import__('threading').enumerate() if t.name == 'he
 HOOKS = "sum(len(m._forward_pre_hooks) + len(m._forward_hooks) for m in model.module.modules())"
 
 
-def test_a_lab_ends_with_its_last_view(page: Page, server: Server, open_notebook: Callable[..., Kernel]) -> None:
+def test_a_lab_ends_with_its_last_view(
+    page: Page, server: Server, open_notebook: Callable[..., Kernel]
+) -> None:
     kernel = open_notebook(server.write(CODE), seconds=120)
     page.locator(".hw-run .hw-go").click()
     kernel.until("watch().state", lambda state: state == "running", 60)
     view = ExplorerPage(page)
-    wait_until(lambda: "not scored yet" in view.card() or view.hover(29, 3), "the card of a head that is not scored", 60)
+    wait_until(
+        lambda: "not scored yet" in view.card() or view.hover(29, 3),
+        "the card of a head that is not scored",
+        60,
+    )
     kernel.until(HOOKS, lambda count: count > 0, 120)
     page.evaluate("() => window.testPanel.content.widgets[0].model.outputs.clear()")
     kernel.until("watch() is None", bool, 60)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import headwidget as hw
-from headwidget import views
-from headwidget.settings import START, settings
+from headwidget.display import views
+from headwidget.display.settings import START, settings
+from tests.support import made_up
 
-from . import made_up
 from .conftest import Show, wait_until
 from .explorer_page import ExplorerPage
 
@@ -30,7 +30,9 @@ def same_picture(page: ExplorerPage, scores: hw.HeadScores, **given: Any) -> Non
         passes = np.ones(scores.shape, bool) if panel.passes is None else panel.passes
         assert page.bright(number) == passes.ravel().nonzero()[0].tolist(), (panel.title, given)
     heads = f"{LAYERS * HEADS} heads"
-    assert page.text("count") == (heads if expected.passing is None else f"{int(expected.passing.sum())} of {heads}"), given
+    assert page.text("count") == (
+        heads if expected.passing is None else f"{int(expected.passing.sum())} of {heads}"
+    ), given
     if expected.legend:
         assert page.legend() == {entry.name: entry.count for entry in reversed(expected.legend)}
 
@@ -128,7 +130,9 @@ def test_what_passes_can_be_selected_inverted_and_cleared(show: Show) -> None:
 
 @pytest.mark.parametrize("sign", ["either", "helps", "hurts"])
 @pytest.mark.parametrize("which", ["tasks", "agreement", "categories"])
-def test_bright_cells_are_those_python_lets_pass_under_every_rule_and_sign(show: Show, which: str, sign: str) -> None:
+def test_bright_cells_are_those_python_lets_pass_under_every_rule_and_sign(
+    show: Show, which: str, sign: str
+) -> None:
     view = show(SIGNED, view=which)
     view.choose("Counts", sign)
     for rule in ("top", "percent", "elbow", "value"):
@@ -144,7 +148,9 @@ def test_the_number_may_be_a_mean_a_median_or_a_share(show: Show) -> None:
     view = show(SIGNED, threshold=0.006)
     for reduction, share in (("median", None), ("median", "share"), ("mean", "share")):
         view.choose("Number", f"{reduction} share" if share else reduction)
-        threshold = None if share and reduction == "median" else 0.03 if share else 0.006  # a share is another scale
+        threshold = (
+            None if share and reduction == "median" else 0.03 if share else 0.006
+        )  # a share is another scale
         same_picture(view, SIGNED, reduction=reduction, normalize=share, threshold=threshold)
         if share:
             view.type_threshold("0.03")
@@ -175,7 +181,10 @@ def test_what_is_no_number_changes_nothing_and_says_so(show: Show, leave: str) -
     for typed in ("garbage", "1.2.3", "Infinity"):
         field.fill(typed)
         field.press(leave)
-        wait_until(lambda: view.spoken() == f"{typed} is not a number; the threshold stays.", "the sentence")
+        wait_until(
+            lambda: view.spoken() == f"{typed} is not a number; the threshold stays.",
+            "the sentence",
+        )
         same_picture(view, GATES, threshold=0.25)
         assert view.threshold() == "0.25", "the field shows the threshold there is"
 
@@ -232,7 +241,11 @@ def test_chips_hide_and_show_tasks_and_keep_the_colours(show: Show) -> None:
 def test_chips_are_reordered_by_dragging(show: Show) -> None:
     view = show(SIGNED)
     boxes = [view.root.locator(".hw-chip").nth(n).bounding_box() for n in range(3)]
-    (start, end) = ((box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in (boxes[0], boxes[2]) if box)
+    (start, end) = (
+        (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        for box in (boxes[0], boxes[2])
+        if box
+    )
     view.page.mouse.move(*start)
     view.page.mouse.down()
     view.page.mouse.move(*end, steps=12)
@@ -317,7 +330,13 @@ def test_keys_move_the_threshold_and_the_agreement(show: Show) -> None:
     view = show(GATES, view="agreement", threshold=0.5)
     stop = int(view.slider().input_value())
     view.plot().focus()
-    for key, by in (("+", 1), ("-", -1), ("Shift++", 1), ("=", 1), ("_", -1)):  # plus is Shift and = on many keyboards
+    for key, by in (
+        ("+", 1),
+        ("-", -1),
+        ("Shift++", 1),
+        ("=", 1),
+        ("_", -1),
+    ):  # plus is Shift and = on many keyboards
         view.press(key)
         stop += by
         assert int(view.slider().input_value()) == stop, key
@@ -357,5 +376,9 @@ def test_escape_closes_a_menu_and_keeps_the_selection(show: Show) -> None:
 
 
 def test_the_threshold_says_what_it_is_compared_with(show: Show) -> None:
-    for sign, text in (("either", "|mean| at least"), ("helps", "mean at least"), ("hurts", "−mean at least")):
+    for sign, text in (
+        ("either", "|mean| at least"),
+        ("helps", "mean at least"),
+        ("hurts", "−mean at least"),
+    ):
         assert show(SIGNED, sign=sign).text("unit") == text

@@ -80,18 +80,30 @@ def bench(opened: Bench) -> Iterator[Bench]:
 
 def test_cells_fill_while_the_kernel_stays_free_and_stop_answers(bench: Bench) -> None:
     assert bench.status() == "Nothing is scored yet."
-    wait_until(lambda: bench.hatched(0) == pytest.approx(1, abs=0.01), "maps where nothing is scored")
+    wait_until(
+        lambda: bench.hatched(0) == pytest.approx(1, abs=0.01), "maps where nothing is scored"
+    )
     bench.go.click()
     wait_until(lambda: 0.02 < bench.hatched(0) < 0.95, "some layers to be scored", 300)
     assert bench.go.inner_text() == "Stop" and "ablation · Syntax" in bench.status()
-    assert bench.kernel.value("[6 * 7, lab.state]") == [42, "running"], "another cell runs meanwhile"
+    assert bench.kernel.value("[6 * 7, lab.state]") == [42, "running"], (
+        "another cell runs meanwhile"
+    )
     bench.view.hover(0, 3)
-    wait_until(lambda: "Syntax" in bench.view.card() and "not scored yet" not in bench.view.card(), "the card of a scored head")
+    wait_until(
+        lambda: "Syntax" in bench.view.card() and "not scored yet" not in bench.view.card(),
+        "the card of a scored head",
+    )
     bench.view.hover(29, 3)
     wait_until(lambda: "not scored yet" in bench.view.card(), "the card of a head that is not")
     bench.go.click()
     bench.kernel.until("lab.state", lambda state: state == "stopped", 90)
-    wait_until(lambda: bench.go.inner_text() == "Run" and "stopped before any run was done" in bench.status(), "the button")
+    wait_until(
+        lambda: (
+            bench.go.inner_text() == "Run" and "stopped before any run was done" in bench.status()
+        ),
+        "the button",
+    )
     assert bench.kernel.value(HOOKS) == 0
 
 
@@ -100,12 +112,17 @@ def test_what_was_done_before_stop_is_kept(bench: Bench) -> None:
     bench.page.locator(".hw-run .hw-chip", has_text="Math").click()
     bench.page.locator(".hw-run input[type=number]").fill("64")
     bench.page.locator(".hw-run input[type=number]").press("Enter")
-    bench.kernel.until("[lab.method, lab.asked, lab.prompts]", lambda now: now == ["gradient", ["Math", "Syntax"], 64])
+    bench.kernel.until(
+        "[lab.method, lab.asked, lab.prompts]",
+        lambda now: now == ["gradient", ["Math", "Syntax"], 64],
+    )
     bench.go.click()
     bench.kernel.until("lab.scores is not None", bool, 300)
     bench.go.click()
     bench.kernel.until("lab.state", lambda state: state == "stopped", 180)
-    kept = bench.kernel.value("[lab.scores.partial, sum(len(lab.scores.runs(t)) for t in lab.scores.tasks)]")
+    kept = bench.kernel.value(
+        "[lab.scores.partial, sum(len(lab.scores.runs(t)) for t in lab.scores.tasks)]"
+    )
     assert kept[0] and 0 < kept[1] < 128
     wait_until(lambda: f"stopped, {kept[1]} runs kept" in bench.status(), "what is kept")
     assert bench.view.titles() == bench.kernel.value("list(lab.scores.tasks)")
@@ -118,11 +135,21 @@ def test_a_prompt_is_read_as_it_is_typed_and_another_target_needs_no_forward(ben
     box.click()
     bench.page.keyboard.type("The capital of France is")
     rows = bench.page.locator(".hw-prompt .hw-prediction")
-    wait_until(lambda: rows.count() >= 10 and "Paris" in rows.first.inner_text(), "the next token", 180)
-    assert bench.page.locator(".hw-prompt .hw-token").all_inner_texts() == ["The", "␣capital", "␣of", "␣France", "␣is"]
+    wait_until(
+        lambda: rows.count() >= 10 and "Paris" in rows.first.inner_text(), "the next token", 180
+    )
+    assert bench.page.locator(".hw-prompt .hw-token").all_inner_texts() == [
+        "The",
+        "␣capital",
+        "␣of",
+        "␣France",
+        "␣is",
+    ]
     title = bench.page.locator(".hw-prompt-map .hw-map-name")
     wait_until(lambda: title.inner_text() == "adds to ␣Paris", "its map")
-    bench.kernel.run("count = []; handle = model.blocks[0].register_forward_pre_hook(lambda *_: count.append(1))")
+    bench.kernel.run(
+        "count = []; handle = model.blocks[0].register_forward_pre_hook(lambda *_: count.append(1))"
+    )
     second = rows.nth(1).locator(".hw-prediction-text").inner_text()
     rows.nth(1).click()
     wait_until(lambda: title.inner_text() == f"adds to {second}", "the other map")
@@ -136,20 +163,41 @@ def test_the_top_heads_of_a_task_matter_more_to_it_than_the_control(bench: Bench
     bench.kernel.run("lab.selected = lab.scores.top('Math', 8)")
     wait_until(lambda: bench.view.text("selected").startswith("8 selected"), "the selection")
     head = bench.page.locator(".hw-head")
-    wait_until(lambda: "Promotes here" in head.inner_text() and "gradient · Math" in head.inner_text(), "the head's card", 180)
+    wait_until(
+        lambda: "Promotes here" in head.inner_text() and "gradient · Math" in head.inner_text(),
+        "the head's card",
+        180,
+    )
     wait_until(lambda: "Amplifies anywhere" in head.inner_text(), "its salient tokens", 180)
-    weights = head.locator(".hw-tokens .hw-token").evaluate_all("(all) => all.map((one) => Number(one.style.getPropertyValue('--hw-weight')))")
+    weights = head.locator(".hw-tokens .hw-token").evaluate_all(
+        "(all) => all.map((one) => Number(one.style.getPropertyValue('--hw-weight')))"
+    )
     assert sum(weights) == pytest.approx(1, abs=0.01)
     bench.page.get_by_role("button", name="Turn selected off").click()
     bench.kernel.until("int((lab.gates == 0).sum())", lambda count: count == 8)
-    wait_until(lambda: "→" in bench.page.locator(".hw-prediction-value").first.inner_text(), "predictions before and after", 180)
+    wait_until(
+        lambda: "→" in bench.page.locator(".hw-prediction-value").first.inner_text(),
+        "predictions before and after",
+        180,
+    )
     bench.page.get_by_role("button", name="Measure on tasks").click()
     bench.kernel.until("lab.effect.get('done')", lambda done: done is True, 180)
     effect = bench.kernel.value("lab.effect")
     math = effect["tasks"][0]
-    fell = [math["before"]["log_probability"] - one["log_probability"] for one in (math["after"], *math["controls"])]
-    assert math["name"] == "Math" and len(fell) == 4 and fell[0] > max(fell[1:]), "more than any control of the same layers"
-    wait_until(lambda: "random 8 of the same layers, mean of 3" in bench.page.locator(".hw-effect").inner_text(), "the table")
+    fell = [
+        math["before"]["log_probability"] - one["log_probability"]
+        for one in (math["after"], *math["controls"])
+    ]
+    assert math["name"] == "Math" and len(fell) == 4 and fell[0] > max(fell[1:]), (
+        "more than any control of the same layers"
+    )
+    wait_until(
+        lambda: (
+            "random 8 of the same layers, mean of 3"
+            in bench.page.locator(".hw-effect").inner_text()
+        ),
+        "the table",
+    )
     assert bench.page.locator(".hw-effect .hw-greedy").count() == 2
     bench.page.get_by_role("button", name="Restore all").click()
     bench.kernel.until("bool((lab.gates == 1).all())", bool)
@@ -158,14 +206,20 @@ def test_the_top_heads_of_a_task_matter_more_to_it_than_the_control(bench: Bench
 def test_the_charts_beside_it_are_linked(bench: Bench) -> None:
     bench.drag(bench.page.locator(".hw-chart").nth(0).locator(".overlay"), (0.3, 0.5), (0.6, 0.5))
     threshold = bench.kernel.until("lab.threshold", lambda value: value is not None)
-    wait_until(lambda: bench.view.threshold() != "" and float(bench.view.threshold()) == threshold, "the heatmaps' threshold")
+    wait_until(
+        lambda: bench.view.threshold() != "" and float(bench.view.threshold()) == threshold,
+        "the heatmaps' threshold",
+    )
     area = bench.page.locator(".hw-chart .lassoselector rect")
     bench.drag(area, (0.75, 0.01), (0.99, 0.01), (0.99, 0.99), (0.75, 0.99), (0.75, 0.02))
     edge = "scatter.figure.axes[0].scale.min + 0.75 * (scatter.figure.axes[0].scale.max - scatter.figure.axes[0].scale.min)"
     setup = f"import numpy as np; scatter = board.charts[2]; wanted = np.argwhere(lab.scores.reduce('mean')[0] > {edge}).tolist()"
     expected = bench.kernel.run(setup, it="wanted")["it"]
     chosen = bench.kernel.until("lab.selected", lambda heads: heads == expected)
-    wait_until(lambda: bench.view.text("selected").startswith(f"{len(chosen)} selected"), "the heatmaps' selection")
+    wait_until(
+        lambda: bench.view.text("selected").startswith(f"{len(chosen)} selected"),
+        "the heatmaps' selection",
+    )
 
 
 def test_twenty_fast_starts_and_stops_leave_no_hook(bench: Bench) -> None:

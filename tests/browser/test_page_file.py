@@ -20,10 +20,14 @@ HOSTILE = '</script><img src=x onerror="window.hacked=1"><script>window.hacked=1
 def scores() -> hw.HeadScores:
     values = np.random.default_rng(1).normal(size=(40, 30, 9)).astype("float32")
     meta = {"model": f"tiny {HOSTILE}"}
-    return hw.HeadScores.from_arrays({"math": values, HOSTILE: values[:, ::-1]}, method="gradient", meta=meta)
+    return hw.HeadScores.from_arrays(
+        {"math": values, HOSTILE: values[:, ::-1]}, method="gradient", meta=meta
+    )
 
 
-def test_a_page_from_disk_works_and_asks_the_network_for_nothing(context: BrowserContext, scores: hw.HeadScores, tmp_path: Path) -> None:
+def test_a_page_from_disk_works_and_asks_the_network_for_nothing(
+    context: BrowserContext, scores: hw.HeadScores, tmp_path: Path
+) -> None:
     path = hw.explore(scores, threshold=0.1, selected=[(3, 4)]).to_html(tmp_path / "heads.html")
     view, requests, wrong = open_page(context, path)
     means = np.abs(scores.reduce("mean"))
@@ -36,7 +40,9 @@ def test_a_page_from_disk_works_and_asks_the_network_for_nothing(context: Browse
     edge = float(view.threshold())
     assert edge > 0.1
     assert view.bright(0) == (means[0].ravel() >= np.float32(edge)).nonzero()[0].tolist()
-    assert view.text("count") == f"{int((means >= np.float32(edge)).any(axis=0).sum())} of 270 heads"
+    assert (
+        view.text("count") == f"{int((means >= np.float32(edge)).any(axis=0).sum())} of 270 heads"
+    )
     view.drag_slider(0.0)
     wait_until(lambda: len(view.bright()) == 270 and view.threshold() == "", "no threshold")
 
@@ -50,7 +56,9 @@ def test_a_page_from_disk_works_and_asks_the_network_for_nothing(context: Browse
     assert wrong == []
 
 
-def test_names_in_a_page_stay_text(context: BrowserContext, scores: hw.HeadScores, tmp_path: Path) -> None:
+def test_names_in_a_page_stay_text(
+    context: BrowserContext, scores: hw.HeadScores, tmp_path: Path
+) -> None:
     path = hw.explore(scores).to_html(tmp_path / "heads.html", title=HOSTILE)
     view, requests, wrong = open_page(context, path)
     assert view.page.title() == HOSTILE
@@ -61,11 +69,17 @@ def test_names_in_a_page_stay_text(context: BrowserContext, scores: hw.HeadScore
     assert len(requests) == 1 and wrong == []
 
 
-def test_the_top_of_the_colour_bar_says_when_scores_go_beyond_it(context: BrowserContext, tmp_path: Path) -> None:
+def test_the_top_of_the_colour_bar_says_when_scores_go_beyond_it(
+    context: BrowserContext, tmp_path: Path
+) -> None:
     values = np.linspace(0, 1, 400, dtype="float32").reshape(20, 20)
-    plain = hw.explore(hw.HeadScores.from_arrays({"a": values}, method="mine")).to_html(tmp_path / "plain.html")
+    plain = hw.explore(hw.HeadScores.from_arrays({"a": values}, method="mine")).to_html(
+        tmp_path / "plain.html"
+    )
     values[-1, -1] = 9
-    capped = hw.explore(hw.HeadScores.from_arrays({"a": values}, method="mine")).to_html(tmp_path / "capped.html")
+    capped = hw.explore(hw.HeadScores.from_arrays({"a": values}, method="mine")).to_html(
+        tmp_path / "capped.html"
+    )
     tops = []
     for path in (plain, capped):
         view, _, _ = open_page(context, path)
@@ -74,7 +88,9 @@ def test_the_top_of_the_colour_bar_says_when_scores_go_beyond_it(context: Browse
 
 
 @pytest.mark.parametrize("ratio", [1, 1.5, 2])
-def test_cells_are_whole_device_pixels(chromium: Browser, ratio: float, scores: hw.HeadScores, tmp_path: Path) -> None:
+def test_cells_are_whole_device_pixels(
+    chromium: Browser, ratio: float, scores: hw.HeadScores, tmp_path: Path
+) -> None:
     path = hw.explore(scores).to_html(tmp_path / "heads.html")
     context = chromium.new_context(device_scale_factor=ratio)
     view, _, _ = open_page(context, path)
@@ -87,13 +103,17 @@ def test_cells_are_whole_device_pixels(chromium: Browser, ratio: float, scores: 
 
 
 @pytest.mark.parametrize("width", [340, 700, 1400])
-def test_nothing_sticks_out_whatever_the_width(context: BrowserContext, scores: hw.HeadScores, tmp_path: Path, width: int) -> None:
+def test_nothing_sticks_out_whatever_the_width(
+    context: BrowserContext, scores: hw.HeadScores, tmp_path: Path, width: int
+) -> None:
     path = hw.explore(scores).to_html(tmp_path / "heads.html", title="Heads")
     view, _, _ = open_page(context, path)
     view.page.set_viewport_size({"width": width, "height": 800})
     view.hover(10, 4)
     wait_until(view.card, "the card")
     for name in ("view", "header", "card", "bar"):
-        right = view.root.locator(f".hw-{name}").first.evaluate("(el) => el.getBoundingClientRect().right")
+        right = view.root.locator(f".hw-{name}").first.evaluate(
+            "(el) => el.getBoundingClientRect().right"
+        )
         assert right <= width, (name, right)
     assert view.page.evaluate("() => document.querySelector('.hw-root').scrollWidth") <= width

@@ -10,16 +10,18 @@ import pytest
 from playwright.sync_api import BrowserContext
 
 import headwidget as hw
+from tests.support.made_up import scores
 
 from .conftest import Show, wait_until
 from .explorer_page import READY, ExplorerPage
-from .made_up import scores
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     values = np.random.default_rng(1).normal(size=(8, 64, 80, 64))
-    made = hw.HeadScores.from_arrays({f"task {i}": v for i, v in enumerate(values)}, method="mine", meta={"model": "tiny"})
+    made = hw.HeadScores.from_arrays(
+        {f"task {i}": v for i, v in enumerate(values)}, method="mine", meta={"model": "tiny"}
+    )
     return hw.explore(made, threshold=0.2).to_html(tmp_path / "heads.html")
 
 
@@ -29,7 +31,13 @@ def test_a_large_page_brings_every_score(context: BrowserContext, path: Path, wi
     page = context.new_page()
     page.goto(path.as_uri())
     page.wait_for_selector(READY)
-    means = np.abs(np.random.default_rng(1).normal(size=(8, 64, 80, 64)).astype("float32").mean(axis=1, dtype="float64").astype("float32"))
+    means = np.abs(
+        np.random.default_rng(1)
+        .normal(size=(8, 64, 80, 64))
+        .astype("float32")
+        .mean(axis=1, dtype="float64")
+        .astype("float32")
+    )
     bright = (means[7].ravel() >= np.float32(0.2)).nonzero()[0].tolist()
     view = ExplorerPage(page)
     wait_until(lambda: view.bright(7) == bright, "the last task's heads")
@@ -40,7 +48,10 @@ def test_a_browser_that_cannot_unpack_the_page_says_so(context: BrowserContext, 
     page = context.new_page()
     page.goto(path.as_uri())
     page.wait_for_selector(".hw-error")
-    assert "This page could not start: this browser is too old to unpack its scores; open it in" in page.inner_text("main")
+    assert (
+        "This page could not start: this browser is too old to unpack its scores; open it in"
+        in page.inner_text("main")
+    )
 
 
 def test_a_damaged_page_says_so(context: BrowserContext, path: Path) -> None:
@@ -55,9 +66,13 @@ def test_a_damaged_page_says_so(context: BrowserContext, path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"view": "agreement", "threshold": 0.01, "agreement": 0.5}, {"view": "categories"}], ids=["tasks", "agreement", "categories"]
+    "settings",
+    [{}, {"view": "agreement", "threshold": 0.01, "agreement": 0.5}, {"view": "categories"}],
+    ids=["tasks", "agreement", "categories"],
 )
-def test_maps_that_come_with_the_second_frame_have_their_place_and_their_axes(show: Show, settings: dict[str, Any]) -> None:
+def test_maps_that_come_with_the_second_frame_have_their_place_and_their_axes(
+    show: Show, settings: dict[str, Any]
+) -> None:
     view = show(scores(80, 64, tasks=8, runs=16), **settings)
     maps = view.root.locator("figure.hw-map").evaluate_all(
         """(all) => all.map((map) => [map.style.gridArea, ...['.hw-label-y', '.hw-label-x'].map((name) => map.querySelector(name).checkVisibility({ visibilityProperty: true }))])"""

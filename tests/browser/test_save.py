@@ -13,10 +13,11 @@ from PIL import Image
 from playwright.sync_api import BrowserContext
 
 import headwidget as hw
-from headwidget import views
-from headwidget.settings import settings
+from headwidget.display import views
+from headwidget.display.settings import settings
+from headwidget.scores import threshold
+from tests.support import made_up
 
-from . import made_up
 from .conftest import wait_until
 from .explorer_page import ExplorerPage, open_page
 
@@ -27,7 +28,9 @@ NAMES = {0: 'less < more & "quoted"', 1: "=SUM(A1), Ünï 🎉"}
 def scores() -> hw.HeadScores:
     made = made_up.scores(8, 6, tasks=3, runs=9, signed=True)
     values = {NAMES.get(i, name): made.values(name) for i, name in enumerate(made.tasks)}
-    return hw.HeadScores.from_arrays(values, method="made up", layers=range(2, 18, 2), meta={"model": "tiny/model: v1"})
+    return hw.HeadScores.from_arrays(
+        values, method="made up", layers=range(2, 18, 2), meta={"model": "tiny/model: v1"}
+    )
 
 
 def saved(view: ExplorerPage, item: str) -> tuple[str, bytes]:
@@ -36,24 +39,46 @@ def saved(view: ExplorerPage, item: str) -> tuple[str, bytes]:
     with view.page.expect_download() as download:
         button.click()
     name = download.value.suggested_filename
-    wait_until(lambda: view.open_menu("Save").locator(".hw-option-note").text_content() == f"Saved {name}.", "the sentence")
+    wait_until(
+        lambda: (
+            view.open_menu("Save").locator(".hw-option-note").text_content() == f"Saved {name}."
+        ),
+        "the sentence",
+    )
     return name, Path(download.value.path()).read_bytes()
 
 
 @pytest.mark.parametrize("which", ["tasks", "agreement", "categories"])
-def test_a_picture_and_a_drawing_hold_what_is_shown(context: BrowserContext, scores: hw.HeadScores, tmp_path: Path, which: str) -> None:
-    view, requests, wrong = open_page(context, hw.explore(scores, view=which, threshold=0.004, agreement=0.5, selected=[(2, 0)]).to_html(tmp_path / "p.html"))
+def test_a_picture_and_a_drawing_hold_what_is_shown(
+    context: BrowserContext, scores: hw.HeadScores, tmp_path: Path, which: str
+) -> None:
+    view, requests, wrong = open_page(
+        context,
+        hw.explore(scores, view=which, threshold=0.004, agreement=0.5, selected=[(2, 0)]).to_html(
+            tmp_path / "p.html"
+        ),
+    )
     expected = views.picture(scores, settings(scores, view=which, threshold=0.004, agreement=0.5))
     name, drawing = saved(view, "SVG")
     assert name == f"tiny-model-v1-made-up-{which}.svg"
     tree = ElementTree.fromstring(drawing)
     texts = [element.text or "" for element in tree.iter("{http://www.w3.org/2000/svg}text")]
     assert [panel.title for panel in expected.panels if panel.title not in texts] == []
-    assert [f"{entry.name} ({entry.count})" for entry in expected.legend if f"{entry.name} ({entry.count})" not in texts] == []
+    assert [
+        f"{entry.name} ({entry.count})"
+        for entry in expected.legend
+        if f"{entry.name} ({entry.count})" not in texts
+    ] == []
     assert "tiny/model: v1 · made up" in texts
     if which != "categories":
-        dim = sum(path.get("d", "").count("z") for path in tree.iter("{http://www.w3.org/2000/svg}path") if path.get("fill-opacity"))
-        assert dim == sum(int((~panel.passes).sum()) for panel in expected.panels if panel.passes is not None), "dimmed cells"
+        dim = sum(
+            path.get("d", "").count("z")
+            for path in tree.iter("{http://www.w3.org/2000/svg}path")
+            if path.get("fill-opacity")
+        )
+        assert dim == sum(
+            int((~panel.passes).sum()) for panel in expected.panels if panel.passes is not None
+        ), "dimmed cells"
     name, picture = saved(view, "PNG")
     assert name.endswith(f"{which}.png")
     with Image.open(io.BytesIO(picture)) as image:
@@ -62,27 +87,51 @@ def test_a_picture_and_a_drawing_hold_what_is_shown(context: BrowserContext, sco
         assert len(image.convert("RGB").getcolors(1 << 20) or []) > 10, "not blank"
         pixels = np.asarray(image.convert("RGB"))
         assert (pixels[0, 0] == 255).all(), "on white"
-    assert wrong == [] and [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert (
+        wrong == []
+        and [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
+    )
 
 
-def test_the_csv_has_the_selected_heads_with_pythons_numbers(context: BrowserContext, scores: hw.HeadScores, tmp_path: Path) -> None:
+def test_the_csv_has_the_selected_heads_with_pythons_numbers(
+    context: BrowserContext, scores: hw.HeadScores, tmp_path: Path
+) -> None:
     heads = [(4, 5), (16, 0), (2, 3)]
-    view, _, wrong = open_page(context, hw.explore(scores, selected=heads, rule="top", threshold=7).to_html(tmp_path / "p.html"))
+    view, _, wrong = open_page(
+        context,
+        hw.explore(scores, selected=heads, rule="top", threshold=7).to_html(tmp_path / "p.html"),
+    )
     name, content = saved(view, "CSV of selected heads")
     assert name == "tiny-model-v1-made-up-tasks.csv"
     rows = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
     for row in rows:
-        row["task"] = row["task"].removeprefix("'")  # which tells a spreadsheet that "=SUM(A1)" is text
-    assert [(row["task"], int(row["layer"]), int(row["head"])) for row in rows] == [(task, *head) for task in scores.tasks for head in heads]
+        row["task"] = row["task"].removeprefix(
+            "'"
+        )  # which tells a spreadsheet that "=SUM(A1)" is text
+    assert [(row["task"], int(row["layer"]), int(row["head"])) for row in rows] == [
+        (task, *head) for task in scores.tasks for head in heads
+    ]
     given = settings(scores, rule="top", threshold=7)
     low, high = scores.interval()
     for row in rows:
-        t, layer, head = scores.tasks.index(row["task"]), scores.layers.index(int(row["layer"])), int(row["head"])
+        t, layer, head = (
+            scores.tasks.index(row["task"]),
+            scores.layers.index(int(row["layer"])),
+            int(row["head"]),
+        )
         values = scores.values(row["task"])[:, layer, head]
-        expected = [scores.reduce("mean")[t, layer, head], low[t, layer, head], high[t, layer, head], values.min(), values.max()]
-        assert [np.float32(row[column]) for column in ("mean", "low95", "high95", "min", "max")] == [np.float32(v) for v in expected]
-        strengths = views.strength(scores, row["task"], given)
-        passes = views.passing(scores, row["task"], given)
+        expected = [
+            scores.reduce("mean")[t, layer, head],
+            low[t, layer, head],
+            high[t, layer, head],
+            values.min(),
+            values.max(),
+        ]
+        assert [
+            np.float32(row[column]) for column in ("mean", "low95", "high95", "min", "max")
+        ] == [np.float32(v) for v in expected]
+        strengths = threshold.strength(scores, row["task"], given)
+        passes = threshold.passing(scores, row["task"], given)
         assert passes is not None
         assert (int(row["rank"]), int(row["runs"]), int(row["passes"])) == (
             1 + int((strengths > strengths[layer, head]).sum()),
@@ -92,17 +141,27 @@ def test_the_csv_has_the_selected_heads_with_pythons_numbers(context: BrowserCon
     assert wrong == []
 
 
-def test_without_a_selection_there_is_no_csv_and_without_a_task_no_picture(context: BrowserContext, scores: hw.HeadScores, tmp_path: Path) -> None:
+def test_without_a_selection_there_is_no_csv_and_without_a_task_no_picture(
+    context: BrowserContext, scores: hw.HeadScores, tmp_path: Path
+) -> None:
     view, _, wrong = open_page(context, hw.explore(scores, tasks=[]).to_html(tmp_path / "p.html"))
     menu = view.open_menu("Save")
     assert menu.get_by_role("button", name="CSV of selected heads").is_disabled()
     for item in ("PNG", "SVG"):
         menu.get_by_role("button", name=item, exact=True).click()
-        wait_until(lambda: menu.locator(".hw-option-note").text_content() == "There is nothing to save: no task is shown.", item)
+        wait_until(
+            lambda: (
+                menu.locator(".hw-option-note").text_content()
+                == "There is nothing to save: no task is shown."
+            ),
+            item,
+        )
     assert wrong == []
 
 
-def test_a_picture_can_be_copied(context: BrowserContext, scores: hw.HeadScores, tmp_path: Path) -> None:
+def test_a_picture_can_be_copied(
+    context: BrowserContext, scores: hw.HeadScores, tmp_path: Path
+) -> None:
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     view, _, wrong = open_page(context, hw.explore(scores).to_html(tmp_path / "p.html"))
     menu = view.open_menu("Save")
@@ -117,10 +176,18 @@ def test_a_picture_can_be_copied(context: BrowserContext, scores: hw.HeadScores,
     assert wrong == []
 
 
-def test_a_page_that_may_not_use_the_clipboard_says_so(context: BrowserContext, scores: hw.HeadScores, tmp_path: Path) -> None:
+def test_a_page_that_may_not_use_the_clipboard_says_so(
+    context: BrowserContext, scores: hw.HeadScores, tmp_path: Path
+) -> None:
     context.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     view, _, wrong = open_page(context, hw.explore(scores).to_html(tmp_path / "p.html"))
     menu = view.open_menu("Save")
     menu.get_by_role("button", name="Copy picture").click()
-    wait_until(lambda: menu.locator(".hw-option-note").text_content() == "This page may not use the clipboard; save the PNG instead.", "the sentence")
+    wait_until(
+        lambda: (
+            menu.locator(".hw-option-note").text_content()
+            == "This page may not use the clipboard; save the PNG instead."
+        ),
+        "the sentence",
+    )
     assert wrong == []

@@ -7,9 +7,8 @@ import base64
 from playwright.sync_api import Page
 
 import headwidget as hw
-from headwidget import widget
+from tests.support import made_up
 
-from . import made_up
 from .conftest import wait_until
 from .explorer_page import READY, ExplorerPage
 
@@ -21,14 +20,19 @@ _RENDER = """async ({ source, css, state, buffer }) => {
     window.shadow = document.body.appendChild(document.createElement('div')).attachShadow({ mode: 'open' });
     const style = shadow.appendChild(document.createElement('style'));
     style.textContent = css;
-    widget.render({ model, el: shadow.appendChild(document.createElement('div')) });
+    explorer.render({ model, el: shadow.appendChild(document.createElement('div')) });
 }"""
 
 
 def test_focus_stays_where_it_was_in_a_shadow_root(page: Page) -> None:
     explorer = hw.explore(made_up.scores(6, 4, tasks=3, runs=4), preview=None)
     state = {**explorer.page_state(), "_header": explorer._header}
-    parts = {"source": widget.asset("widget.js"), "css": widget.asset("widget.css"), "state": state, "buffer": base64.b64encode(explorer._buffer).decode()}
+    parts = {
+        "source": explorer.asset("widget.js"),
+        "css": explorer.asset("widget.css"),
+        "state": state,
+        "buffer": base64.b64encode(explorer._buffer).decode(),
+    }
     page.set_content("<body></body>")
     page.evaluate(_RENDER, parts)
     page.wait_for_selector(READY)

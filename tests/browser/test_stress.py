@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import BrowserContext
 
 import headwidget as hw
+from tests.support import made_up
 
-from . import made_up
 from .conftest import wait_until
 from .explorer_page import open_page
 
@@ -30,7 +30,11 @@ def like(values: np.ndarray, tasks: int = 3) -> hw.HeadScores:
 
 def odd_names() -> hw.HeadScores:
     values = np.random.default_rng(0).random((3, 6, 4))
-    return hw.HeadScores.from_arrays({name: values + i for i, name in enumerate(ODD_NAMES)}, method=ODD_NAMES[2], meta={"model": ODD_NAMES[1]})
+    return hw.HeadScores.from_arrays(
+        {name: values + i for i, name in enumerate(ODD_NAMES)},
+        method=ODD_NAMES[2],
+        meta={"model": ODD_NAMES[1]},
+    )
 
 
 SPREAD = np.random.default_rng(0).normal(size=(5, 9, 7))
@@ -54,9 +58,13 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_odd_scores_are_drawn_in_every_view(context: BrowserContext, tmp_path: Path, case: str) -> None:
+def test_odd_scores_are_drawn_in_every_view(
+    context: BrowserContext, tmp_path: Path, case: str
+) -> None:
     scores = CASES[case]()
-    view, _, wrong = open_page(context, hw.explore(scores).to_html(tmp_path / "p.html", title="Odd"))
+    view, _, wrong = open_page(
+        context, hw.explore(scores).to_html(tmp_path / "p.html", title="Odd")
+    )
     tasks, categories = len(scores.tasks), len(set(scores.categories.values()) or scores.tasks)
     expected = {"Tasks": tasks, "Agreement": 2 * tasks, "Categories": 1 + categories}
     for width in (340, 1200):
@@ -75,7 +83,10 @@ def test_odd_scores_are_drawn_in_every_view(context: BrowserContext, tmp_path: P
                 assert all(opaque), name
             text = view.root.inner_text()
             assert "NaN" not in text and "Infinity" not in text and "undefined" not in text, name
-            assert view.page.evaluate("() => document.documentElement.scrollWidth") <= width, (name, width)
+            assert view.page.evaluate("() => document.documentElement.scrollWidth") <= width, (
+                name,
+                width,
+            )
         for rule in ("top", "percent", "elbow", "value"):
             view.choose("Threshold", rule)
         view.set_slider("threshold", 1)
@@ -92,7 +103,9 @@ def test_odd_scores_are_drawn_in_every_view(context: BrowserContext, tmp_path: P
 
 
 def test_odd_names_stay_text_everywhere(context: BrowserContext, tmp_path: Path) -> None:
-    view, _, wrong = open_page(context, hw.explore(odd_names(), selected=[(0, 0)]).to_html(tmp_path / "p.html"))
+    view, _, wrong = open_page(
+        context, hw.explore(odd_names(), selected=[(0, 0)]).to_html(tmp_path / "p.html")
+    )
     assert view.titles() == ODD_NAMES
     assert [name for name, _ in view.chips()] == ODD_NAMES
     assert view.table()[0] == ["Head", *ODD_NAMES]
@@ -100,7 +113,11 @@ def test_odd_names_stay_text_everywhere(context: BrowserContext, tmp_path: Path)
     wait_until(view.card, "the card")
     assert view.root.locator(".hw-card-task").all_text_contents() == ODD_NAMES
     view.open_menu("About")
-    assert [name for name in ODD_NAMES if name not in view.root.locator(".hw-about-name").all_text_contents()] == []
+    assert [
+        name
+        for name in ODD_NAMES
+        if name not in view.root.locator(".hw-about-name").all_text_contents()
+    ] == []
     view.press("Escape")
     view.show_view("Categories")
     assert [name for name in ODD_NAMES if name not in view.legend()] == []
@@ -111,8 +128,13 @@ def test_odd_names_stay_text_everywhere(context: BrowserContext, tmp_path: Path)
 
 
 @pytest.mark.parametrize("which", ["Tasks", "Agreement", "Categories"])
-def test_the_last_task_may_be_hidden_too_and_comes_back(context: BrowserContext, tmp_path: Path, which: str) -> None:
-    view, _, wrong = open_page(context, hw.explore(made_up.scores(6, 4, tasks=2, runs=4), rule="top").to_html(tmp_path / "p.html"))
+def test_the_last_task_may_be_hidden_too_and_comes_back(
+    context: BrowserContext, tmp_path: Path, which: str
+) -> None:
+    view, _, wrong = open_page(
+        context,
+        hw.explore(made_up.scores(6, 4, tasks=2, runs=4), rule="top").to_html(tmp_path / "p.html"),
+    )
     view.show_view(which)
     before = view.titles()
     for n in range(2):

@@ -8,21 +8,61 @@ import pytest
 from playwright.sync_api import BrowserContext
 
 import headwidget as hw
+from tests.support import made_up
 
-from . import made_up
 from .conftest import wait_until
 from .explorer_page import contrast, open_page
 
 # Each host's own variables, with the values it has by default.
 HOSTS = {
-    "JupyterLab light": ("light", {"--jp-layout-color1": "white", "--jp-ui-font-color1": "rgba(0, 0, 0, 0.87)", "--jp-brand-color1": "#1976d2"}),
-    "JupyterLab dark": ("dark", {"--jp-layout-color1": "#111111", "--jp-ui-font-color1": "rgba(255, 255, 255, 1)", "--jp-brand-color1": "#2196f3"}),
-    "VS Code light": ("light", {"--vscode-editor-background": "#ffffff", "--vscode-foreground": "#3b3b3b", "--vscode-focusBorder": "#005fb8"}),
-    "VS Code dark": ("dark", {"--vscode-editor-background": "#1f1f1f", "--vscode-foreground": "#cccccc", "--vscode-focusBorder": "#0078d4"}),
-    "Colab light": ("light", {"--colab-primary-surface-color": "#ffffff", "--colab-primary-text-color": "#212121"}),
-    "Colab dark": ("dark", {"--colab-primary-surface-color": "#383838", "--colab-primary-text-color": "#d5d5d5"}),
-    "marimo light": ("light", {"--background": "hsl(0 0% 100%)", "--foreground": "hsl(222.2 47.4% 11.2%)"}),
-    "marimo dark": ("dark", {"--background": "hsl(174 15% 10%)", "--foreground": "hsl(213 31% 91%)"}),
+    "JupyterLab light": (
+        "light",
+        {
+            "--jp-layout-color1": "white",
+            "--jp-ui-font-color1": "rgba(0, 0, 0, 0.87)",
+            "--jp-brand-color1": "#1976d2",
+        },
+    ),
+    "JupyterLab dark": (
+        "dark",
+        {
+            "--jp-layout-color1": "#111111",
+            "--jp-ui-font-color1": "rgba(255, 255, 255, 1)",
+            "--jp-brand-color1": "#2196f3",
+        },
+    ),
+    "VS Code light": (
+        "light",
+        {
+            "--vscode-editor-background": "#ffffff",
+            "--vscode-foreground": "#3b3b3b",
+            "--vscode-focusBorder": "#005fb8",
+        },
+    ),
+    "VS Code dark": (
+        "dark",
+        {
+            "--vscode-editor-background": "#1f1f1f",
+            "--vscode-foreground": "#cccccc",
+            "--vscode-focusBorder": "#0078d4",
+        },
+    ),
+    "Colab light": (
+        "light",
+        {"--colab-primary-surface-color": "#ffffff", "--colab-primary-text-color": "#212121"},
+    ),
+    "Colab dark": (
+        "dark",
+        {"--colab-primary-surface-color": "#383838", "--colab-primary-text-color": "#d5d5d5"},
+    ),
+    "marimo light": (
+        "light",
+        {"--background": "hsl(0 0% 100%)", "--foreground": "hsl(222.2 47.4% 11.2%)"},
+    ),
+    "marimo dark": (
+        "dark",
+        {"--background": "hsl(174 15% 10%)", "--foreground": "hsl(213 31% 91%)"},
+    ),
 }
 TEXTS = (
     "map-name",
@@ -46,24 +86,36 @@ TEXTS = (
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scores = made_up.scores(8, 6, tasks=3, runs=6, signed=True)
-    return hw.explore(scores, threshold=0.004, selected=[(1, 1)]).to_html(tmp_path_factory.mktemp("themes") / "p.html")
+    return hw.explore(scores, threshold=0.004, selected=[(1, 1)]).to_html(
+        tmp_path_factory.mktemp("themes") / "p.html"
+    )
 
 
 def styled(variables: dict[str, str]) -> str:
-    background = next(value for name, value in variables.items() if "background" in name or "surface" in name or "layout" in name)
+    background = next(
+        value
+        for name, value in variables.items()
+        if "background" in name or "surface" in name or "layout" in name
+    )
     listed = "; ".join(f"{name}: {value}" for name, value in variables.items())
     return f":root {{ {listed} }} html, body {{ background: {background} !important; }}"
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_hosts_colours_give_the_scheme_and_text_that_can_be_read(context: BrowserContext, path: Path, host: str) -> None:
+def test_a_hosts_colours_give_the_scheme_and_text_that_can_be_read(
+    context: BrowserContext, path: Path, host: str
+) -> None:
     scheme, variables = HOSTS[host]
     other_host = host.replace(scheme, {"light": "dark", "dark": "light"}[scheme])
     view, _, wrong = open_page(context, path)
     start = view.cells()
     assert view.root.get_attribute("data-scheme") == "light"
-    view.page.add_style_tag(content=styled(HOSTS[other_host][1]))  # a host may change its theme while the widget is there
-    wait_until(lambda: view.root.get_attribute("data-scheme") == HOSTS[other_host][0], "the other scheme")
+    view.page.add_style_tag(
+        content=styled(HOSTS[other_host][1])
+    )  # a host may change its theme while the widget is there
+    wait_until(
+        lambda: view.root.get_attribute("data-scheme") == HOSTS[other_host][0], "the other scheme"
+    )
     view.page.add_style_tag(content=styled(variables))
     wait_until(lambda: view.root.get_attribute("data-scheme") == scheme, "the scheme")
     view.drawn()
@@ -76,7 +128,15 @@ def test_a_hosts_colours_give_the_scheme_and_text_that_can_be_read(context: Brow
     assert contrast(view.page, ".hw-chip[aria-pressed=false]") >= 4.5, "a hidden task's chip"
     view.hover(2, 2)
     wait_until(view.card, "the card")
-    for name in ("card-head", "card-note", "card-value", "card-interval", "card-rank", "card-task", "card-from"):
+    for name in (
+        "card-head",
+        "card-note",
+        "card-value",
+        "card-interval",
+        "card-rank",
+        "card-task",
+        "card-from",
+    ):
         assert contrast(view.page, f".hw-{name}") >= 4.5, name
     view.open_menu("About")
     for name in ("about-name", "about-text"):

@@ -34,15 +34,25 @@ class Student:
     def run(self, holds: str) -> str:
         """Run the first cell that holds a text; gives what it says."""
         cells = nbformat.read(NOTEBOOK, as_version=4).cells
-        index = next(i for i, cell in enumerate(cells) if cell.cell_type == "code" and holds in cell.source)
+        index = next(
+            i for i, cell in enumerate(cells) if cell.cell_type == "code" and holds in cell.source
+        )
         said: str = self.page.evaluate(_RUN, index)
         return said
 
     def answer(self, name: str, code: str) -> str:
         """Write an answer into the exercise's cell, run it and the check below it; gives what the check says."""
         cells = nbformat.read(NOTEBOOK, as_version=4).cells
-        index = next(i for i, cell in enumerate(cells) if cell.cell_type == "code" and cell.source.rstrip().splitlines()[-1].startswith(f"{name} = None"))
-        self.page.evaluate("([i, text]) => window.testPanel.content.widgets[i].model.sharedModel.setSource(text)", [index, f"{name} = {code}"])
+        index = next(
+            i
+            for i, cell in enumerate(cells)
+            if cell.cell_type == "code"
+            and cell.source.rstrip().splitlines()[-1].startswith(f"{name} = None")
+        )
+        self.page.evaluate(
+            "([i, text]) => window.testPanel.content.widgets[i].model.sharedModel.setSource(text)",
+            [index, f"{name} = {code}"],
+        )
         self.page.evaluate(_RUN, index)
         said: str = self.page.evaluate(_RUN, index + 1)
         return said
@@ -66,13 +76,17 @@ def student(chromium: Browser, server: Server) -> Iterator[Student]:
     assert wrong == []
 
 
-def test_a_student_types_looks_thresholds_knocks_out_and_is_told_what_is_off(student: Student) -> None:
+def test_a_student_types_looks_thresholds_knocks_out_and_is_told_what_is_off(
+    student: Student,
+) -> None:
     page, kernel, view = student.page, student.kernel, student.view
     student.run("lab = hw.live(")
     wait_until(lambda: page.locator(READY).count() == 1, "the lab", 120)
 
     # 1 look around: the map's own size is the answer
-    assert "30 + 9" in student.answer("my_count", "39") and student.answer("my_count", "270").startswith("✓")
+    assert "30 + 9" in student.answer("my_count", "39") and student.answer(
+        "my_count", "270"
+    ).startswith("✓")
 
     # 2 type a prompt, look at another token
     page.locator(".hw-prompt textarea").fill("The keys to the cabinet")
@@ -104,7 +118,9 @@ def test_a_student_types_looks_thresholds_knocks_out_and_is_told_what_is_off(stu
     kernel.until("lab.effect.get('done')", lambda done: done is True, 240)
     said = student.answer("my_heads", "lab.selected")
     assert said.startswith("✓") and "random heads of the same layers cost" in said
-    wait_until(lambda: "12 not scored before" in page.locator(".hw-effect").inner_text(), "the table")
+    wait_until(
+        lambda: "12 not scored before" in page.locator(".hw-effect").inner_text(), "the table"
+    )
     student.press("Restore all")
     kernel.until("bool((lab.gates == 1).all())", bool)
 

@@ -21,34 +21,57 @@ HERE = Path(__file__).parent
 
 def made(seed: int, runs: int, layers: int, heads: int, low: float, high: float) -> Runs:
     rng = random.Random(seed)
-    return [[[f32(round(rng.uniform(low, high), 4) + 0.0) for _ in range(heads)] for _ in range(layers)] for _ in range(runs)]
+    return [
+        [[f32(round(rng.uniform(low, high), 4) + 0.0) for _ in range(heads)] for _ in range(layers)]
+        for _ in range(runs)
+    ]
 
 
 def cases() -> list[dict[str, Any]]:
     edge = made(4, 5, 3, 4, 0.0, 1.0)
     for run in edge:
-        run[1][2] = f32(0.7)  # as a double, 0.7 is more than its float32: compared carelessly, this head falls below 0.7
+        run[1][2] = f32(
+            0.7
+        )  # as a double, 0.7 is more than its float32: compared carelessly, this head falls below 0.7
     edge[0][0][0] = f32(0.7)
     flat = [[[f32(0.25)] * 3] * 2]
     return [
         {"name": "one run", "layers": [0, 1, 2], "values": made(1, 1, 3, 4, 0.0, 1.0)},
-        {"name": "five runs, signed", "layers": [0, 1, 2, 3], "values": made(2, 5, 4, 3, -1.0, 1.0)},
-        {"name": "six runs, layers with gaps", "layers": [3, 7, 11], "values": made(3, 6, 3, 4, -0.002, 0.004)},
+        {
+            "name": "five runs, signed",
+            "layers": [0, 1, 2, 3],
+            "values": made(2, 5, 4, 3, -1.0, 1.0),
+        },
+        {
+            "name": "six runs, layers with gaps",
+            "layers": [3, 7, 11],
+            "values": made(3, 6, 3, 4, -0.002, 0.004),
+        },
         {"name": "a threshold that is a score", "layers": [0, 1, 2], "values": edge},
         {"name": "a hundred runs", "layers": [0, 1], "values": made(5, 100, 2, 3, -1.0, 2.0)},
-        {"name": "a hundred and one runs", "layers": [0, 1], "values": made(6, 101, 2, 2, 0.0, 1.0)},
+        {
+            "name": "a hundred and one runs",
+            "layers": [0, 1],
+            "values": made(6, 101, 2, 2, 0.0, 1.0),
+        },
         {"name": "all heads alike", "layers": [0, 1], "values": flat},
     ]
 
 
 def kept(runs: int) -> list[int]:
     """All ranks of up to 33 runs; of more, the 33 nearest to evenly spread, halves upwards."""
-    return list(range(runs)) if runs <= 33 else [math.floor(i * (runs - 1) / 32 + 0.5) for i in range(33)]
+    return (
+        list(range(runs))
+        if runs <= 33
+        else [math.floor(i * (runs - 1) / 32 + 0.5) for i in range(33)]
+    )
 
 
 def expected(values: Runs) -> dict[str, Any]:
     runs, layers, heads = len(values), len(values[0]), len(values[0][0])
-    cells = [sorted(values[r][y][x] for r in range(runs)) for y in range(layers) for x in range(heads)]
+    cells = [
+        sorted(values[r][y][x] for r in range(runs)) for y in range(layers) for x in range(heads)
+    ]
     mean = [f32(math.fsum(c) / runs) for c in cells]
     size = sorted((abs(m) for m in mean), reverse=True)
     half = runs // 2
@@ -82,7 +105,10 @@ def expected(values: Runs) -> dict[str, Any]:
         "any": [c[-1] for c in cells],
         "share": [f32(abs(m) / total) if total else 0.0 for m in mean],
         "elbow": knee(size),
-        "top": [list(divmod(i, heads)) for i in sorted(range(len(mean)), key=lambda i: (-mean[i], i))[:4]],
+        "top": [
+            list(divmod(i, heads))
+            for i in sorted(range(len(mean)), key=lambda i: (-mean[i], i))[:4]
+        ],
         "agreement": agreements,
         "threshold": thresholds,
     }
@@ -91,12 +117,21 @@ def expected(values: Runs) -> dict[str, Any]:
 def packed(column: list[float], ranks: list[int]) -> list[float]:
     """What the wire keeps of one head's sorted runs, in exact fractions: between least and most whole 65535ths of the range, rounded down."""
     least, most = Fraction(column[0]), Fraction(column[-1])
-    inner = [math.floor((Fraction(column[rank]) - least) / (most - least) * 65535) if most > least else 65535 for rank in ranks[1:-1]]
-    return [column[0], *(f32(float(least + steps * (most - least) / 65535)) for steps in inner), column[-1]]
+    inner = [
+        math.floor((Fraction(column[rank]) - least) / (most - least) * 65535)
+        if most > least
+        else 65535
+        for rank in ranks[1:-1]
+    ]
+    return [
+        column[0],
+        *(f32(float(least + steps * (most - least) / 65535)) for steps in inner),
+        column[-1],
+    ]
 
 
 def wire_case() -> dict[str, Any]:
-    from headwidget import wire
+    from headwidget.display import wire
     from headwidget.scores import HeadScores
 
     by_name = {case["name"]: case for case in cases()}
@@ -106,19 +141,48 @@ def wire_case() -> dict[str, Any]:
         run[0][1] = f32(min(run[0][1], 0.25))  # most runs at the maximum: they stay there
         run[0][2] = f32((1 + i) * 1e-45)  # the smallest numbers there are
         run[0][3] = f32((i - 20) * 1.5e37)  # a range of 6e38, beyond float32
-        run[1][1] = f32(1e-30 if i else -1e38)  # a maximum that least + range, in double, does not meet
+        run[1][1] = f32(
+            1e-30 if i else -1e38
+        )  # a maximum that least + range, in double, does not meet
         run[1][0] = f32(1 + (i % 3) * 2**-23)  # neighbours in float32
-    values = {"<b>syntax</b>": made(7, 3, 3, 4, -1.0, 1.0), "math 🧮": by_name["six runs, layers with gaps"]["values"], "long": tied}
-    known = {"long": {"accuracy": 0.95, "beats_foil": 0.999, "dropped": [{"why": "too long", "count": 3}]}}
-    given = {"method": "mine", "layers": [3, 7, 11], "categories": {"long": "memory"}, "meta": {"model": "tiny", "axes": ["Block", "Head"], "tasks": known}}
+    values = {
+        "<b>syntax</b>": made(7, 3, 3, 4, -1.0, 1.0),
+        "math 🧮": by_name["six runs, layers with gaps"]["values"],
+        "long": tied,
+    }
+    known = {
+        "long": {
+            "accuracy": 0.95,
+            "beats_foil": 0.999,
+            "dropped": [{"why": "too long", "count": 3}],
+        }
+    }
+    given = {
+        "method": "mine",
+        "layers": [3, 7, 11],
+        "categories": {"long": "memory"},
+        "meta": {"model": "tiny", "axes": ["Block", "Head"], "tasks": known},
+    }
     header, buffer = wire.encode(HeadScores.from_arrays(values, **given))
     tasks = []
     for runs in values.values():
         full = expected(runs)
         columns = [sorted(r[y][x] for r in runs) for y in range(3) for x in range(4)]
         heads = [packed(c, full["ranks"]) if len(runs) > 33 else c for c in columns]
-        tasks.append({"mean": full["mean"], "median": full["median"], "order": [list(one) for one in zip(*heads)]})
-    return {"values": values, "given": given, "header": header, "buffer": base64.b64encode(buffer).decode(), "tasks": tasks}
+        tasks.append(
+            {
+                "mean": full["mean"],
+                "median": full["median"],
+                "order": [list(one) for one in zip(*heads)],
+            }
+        )
+    return {
+        "values": values,
+        "given": given,
+        "header": header,
+        "buffer": base64.b64encode(buffer).decode(),
+        "tasks": tasks,
+    }
 
 
 def scales_case() -> dict[str, Any]:
@@ -131,7 +195,13 @@ def scales_case() -> dict[str, Any]:
         {"values": [-0.26, 0.1, 0.0], "signed": True, "low": -0.3, "high": 0.3, "step": 0.1},
         {"values": [0.0, 0.0], "signed": False, "low": 0, "high": 0.25, "step": 0.25},
         {"values": [-3.0, 17.0], "signed": False, "low": -5, "high": 20, "step": 5},
-        {"values": [0.01] * 399 + [-1000.0], "signed": False, "low": -1000, "high": 0.01, "step": 500},  # one far below
+        {
+            "values": [0.01] * 399 + [-1000.0],
+            "signed": False,
+            "low": -1000,
+            "high": 0.01,
+            "step": 500,
+        },  # one far below
     ]
     return {"ranges": ranges}
 
@@ -148,19 +218,57 @@ CHOICES = {
     "colormap": [None, "viridis", "cividis", "magma", "turbo", "blue-orange"],
     "orientation": [None, "y", "x"],
 }
-NOTHING = dict.fromkeys(("tasks", "task", "threshold", "normalize", "colormap", "cap", "orientation", "columns", "isolated"))
-DEFAULTS = {"view": "tasks", "rule": "value", "agreement": 1, "sign": "either", "reduction": "mean", **NOTHING}
+NOTHING = dict.fromkeys(
+    (
+        "tasks",
+        "task",
+        "threshold",
+        "normalize",
+        "colormap",
+        "cap",
+        "orientation",
+        "columns",
+        "isolated",
+    )
+)
+DEFAULTS = {
+    "view": "tasks",
+    "rule": "value",
+    "agreement": 1,
+    "sign": "either",
+    "reduction": "mean",
+    **NOTHING,
+}
 THRESHOLDS = {
     "value": [0, 0.3, f32(0.7), 0.7, 99, 1e300, -0.25],
     "top": [0, 1, 2.7, 5, 99, -1],
     "percent": [0, 5, 25, 33.3, 100, 150],
     "elbow": [0, 0.5, 1, 1.5, 100, 1e300],
 }
-HITS = [("copying", 0.1), ("capital", 0.2), ("antonym", 0.12), ("language", 0.08), ("French", 0.15), ("Spanish", 0.03)]
+HITS = [
+    ("copying", 0.1),
+    ("capital", 0.2),
+    ("antonym", 0.12),
+    ("language", 0.08),
+    ("French", 0.15),
+    ("Spanish", 0.03),
+]
 """Relations: pairs that are hit or not, and about how many of them."""
-KINDS = {"copying": "Algorithmic", "capital": "Knowledge", "antonym": "Linguistic", "language": "Knowledge", "French": "Translation", "Spanish": "Translation"}
+KINDS = {
+    "copying": "Algorithmic",
+    "capital": "Knowledge",
+    "antonym": "Linguistic",
+    "language": "Knowledge",
+    "French": "Translation",
+    "Spanish": "Translation",
+}
 RULES = [{"rule": rule, "threshold": t} for rule, several in THRESHOLDS.items() for t in several]
-FEW = [{"rule": "value", "threshold": 0.3}, {"rule": "top", "threshold": 4}, {"rule": "percent", "threshold": 30}, {"rule": "elbow", "threshold": 1}]
+FEW = [
+    {"rule": "value", "threshold": 0.3},
+    {"rule": "top", "threshold": 4},
+    {"rule": "percent", "threshold": 30},
+    {"rule": "elbow", "threshold": 1},
+]
 
 
 def each(*lists: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -174,76 +282,204 @@ def has(name: str, *values: object) -> list[dict[str, Any]]:
 
 def views_scores() -> list[dict[str, Any]]:
     """Small scores, and what is asked of them."""
-    few = {"copy": made(11, 5, 4, 3, 0, 1), 'a "b", <i>c</i>': made(12, 6, 4, 3, 0, 0.6), "one 🧮": made(13, 1, 4, 3, 0, 0.9)}
+    few = {
+        "copy": made(11, 5, 4, 3, 0, 1),
+        'a "b", <i>c</i>': made(12, 6, 4, 3, 0, 0.6),
+        "one 🧮": made(13, 1, 4, 3, 0, 0.9),
+    }
     for run in few["copy"]:
         run[2][1] = f32(0.7)  # as a double, 0.7 is more than its float32
     groups = {"copy": "memory", 'a "b", <i>c</i>': "language"}
     both = {"syntax": made(14, 8, 3, 4, -1, 1), "math": made(15, 8, 3, 4, -0.5, 0.8)}
     for i, run in enumerate(both["math"]):
-        run[0] = [0.0, 0.25, -0.25, f32((-1) ** i * 0.5)]  # nothing; two of one size; a mean of nothing from runs that are something
+        run[0] = [
+            0.0,
+            0.25,
+            -0.25,
+            f32((-1) ** i * 0.5),
+        ]  # nothing; two of one size; a mean of nothing from runs that are something
         both["syntax"][i][0][0] = -0.0
     forty = {"helps": made(16, 40, 2, 3, -0.2, 1), "hurts": made(17, 40, 2, 3, -1, 0.2)}
-    tied = {"tied": [[[f32(x) for x in row] for row in ([0.5, 0.5, 0.1], [0.1, 0.9, 0.5])] for _ in range(2)]}
+    tied = {
+        "tied": [
+            [[f32(x) for x in row] for row in ([0.5, 0.5, 0.1], [0.1, 0.9, 0.5])] for _ in range(2)
+        ]
+    }
     nothing = {"nothing": [[[0.0] * 3] * 2] * 3, "something": made(18, 3, 2, 3, 0, 1)}
     below = {"below": made(19, 3, 2, 3, -0.3, 1)}
-    hits = {name: [[[float(x < share) for x in row] for row in run] for run in made(40 + i, 20, 3, 5, 0, 1)] for i, (name, share) in enumerate(HITS)}
+    hits = {
+        name: [
+            [[float(x < share) for x in row] for row in run] for run in made(40 + i, 20, 3, 5, 0, 1)
+        ]
+        for i, (name, share) in enumerate(HITS)
+    }
     for i, run in enumerate(hits["antonym"]):
         run[1][2] = float(i < 3)  # just 0.15 of its 20 pairs
         run[1][3] = float(i < 7)  # just 0.35, which as a double is more than its float32
-    tiny = {"tiny": [[[f32(x * 1e-7) for x in row] for row in run] for run in made(20, 2, 2, 3, -1, 1)]}
-    large = {"large": [[[f32(x * 3e5) for x in row] for row in run] for run in made(21, 2, 2, 3, 0, 1)]}
+    tiny = {
+        "tiny": [[[f32(x * 1e-7) for x in row] for row in run] for run in made(20, 2, 2, 3, -1, 1)]
+    }
+    large = {
+        "large": [[[f32(x * 3e5) for x in row] for row in run] for run in made(21, 2, 2, 3, 0, 1)]
+    }
 
     unsigned_at = each(has("view", "tasks"), RULES)
-    unsigned_at += each(has("view", "tasks"), has("reduction", "mean", "median"), has("normalize", None, "share"), [{}, *FEW, {"threshold": 0.1}])
-    unsigned_at += each(has("view", "tasks", "agreement"), has("cap", 0.35, 2, 0.0123, 125000, 3e-7, "90%", "50%", "100%", "0.1%"))
-    unsigned_at += each(has("view", "tasks", "agreement", "categories"), has("orientation", "x", "y"), has("columns", None, 2))
-    unsigned_at += each(has("view", "tasks", "agreement", "categories"), [{}, FEW[0]], has("task", *few))
+    unsigned_at += each(
+        has("view", "tasks"),
+        has("reduction", "mean", "median"),
+        has("normalize", None, "share"),
+        [{}, *FEW, {"threshold": 0.1}],
+    )
+    unsigned_at += each(
+        has("view", "tasks", "agreement"),
+        has("cap", 0.35, 2, 0.0123, 125000, 3e-7, "90%", "50%", "100%", "0.1%"),
+    )
+    unsigned_at += each(
+        has("view", "tasks", "agreement", "categories"),
+        has("orientation", "x", "y"),
+        has("columns", None, 2),
+    )
+    unsigned_at += each(
+        has("view", "tasks", "agreement", "categories"), [{}, FEW[0]], has("task", *few)
+    )
     hidden = has("tasks", [], ["one 🧮"], ["one 🧮", "copy"], ['a "b", <i>c</i>', "one 🧮", "copy"])
     unsigned_at += each(has("view", "tasks", "agreement", "categories"), [{}, FEW[0]], hidden)
-    unsigned_at += each(has("view", "agreement"), has("agreement", 0, 0.2, 0.5, 0.75, 1), [{}, *FEW])
-    unsigned_at += each(has("view", "agreement"), [{"threshold": 0.7}, {"threshold": 0}, {"rule": "top", "threshold": 0}, {"threshold": 1e300}])
-    unsigned_at += each(has("view", "agreement"), has("normalize", "share"), has("agreement", 0.5, 1), [{}, *FEW, {"threshold": 0.1}, {"threshold": 0.05}])
+    unsigned_at += each(
+        has("view", "agreement"), has("agreement", 0, 0.2, 0.5, 0.75, 1), [{}, *FEW]
+    )
+    unsigned_at += each(
+        has("view", "agreement"),
+        [
+            {"threshold": 0.7},
+            {"threshold": 0},
+            {"rule": "top", "threshold": 0},
+            {"threshold": 1e300},
+        ],
+    )
+    unsigned_at += each(
+        has("view", "agreement"),
+        has("normalize", "share"),
+        has("agreement", 0.5, 1),
+        [{}, *FEW, {"threshold": 0.1}, {"threshold": 0.05}],
+    )
     unsigned_at += each(has("view", "categories"), [{}, *RULES])
-    unsigned_at += each(has("view", "categories"), FEW[:2], has("isolated", "Unclassified", "memory", "one 🧮", "2 categories", "3 categories", "gone"))
+    unsigned_at += each(
+        has("view", "categories"),
+        FEW[:2],
+        has("isolated", "Unclassified", "memory", "one 🧮", "2 categories", "3 categories", "gone"),
+    )
     unsigned_at += each(has("view", "tasks", "agreement"), has("colormap", "magma", "blue-orange"))
 
     signs = has("sign", "either", "helps", "hurts")
     signed_at = each(has("view", "tasks"), signs, RULES)
-    signed_at += each(has("view", "tasks"), signs, has("reduction", "median"), has("normalize", None, "share"), [{}, *FEW, {"threshold": 0.1}])
-    signed_at += each(has("view", "agreement"), signs, has("agreement", 0, 0.4, 1), [{}, *FEW, {"threshold": 0}, {"threshold": -0.2}])
-    signed_at += each(has("view", "agreement"), signs, has("normalize", "share"), has("agreement", 0.6), [{"threshold": 0.1}, FEW[1]])
+    signed_at += each(
+        has("view", "tasks"),
+        signs,
+        has("reduction", "median"),
+        has("normalize", None, "share"),
+        [{}, *FEW, {"threshold": 0.1}],
+    )
+    signed_at += each(
+        has("view", "agreement"),
+        signs,
+        has("agreement", 0, 0.4, 1),
+        [{}, *FEW, {"threshold": 0}, {"threshold": -0.2}],
+    )
+    signed_at += each(
+        has("view", "agreement"),
+        signs,
+        has("normalize", "share"),
+        has("agreement", 0.6),
+        [{"threshold": 0.1}, FEW[1]],
+    )
     signed_at += each(has("view", "categories"), signs, [{}, *FEW])
-    signed_at += each(has("view", "tasks", "agreement"), has("cap", 0.5, "80%", None), has("tasks", ["math"], ["math", "syntax"]))
+    signed_at += each(
+        has("view", "tasks", "agreement"),
+        has("cap", 0.5, "80%", None),
+        has("tasks", ["math"], ["math", "syntax"]),
+    )
 
     forty_at = each(has("view", "tasks", "categories"), signs, [{}, *FEW])
-    forty_at += each(has("view", "tasks"), has("reduction", "median"), has("normalize", None, "share"), signs, [{}, FEW[1]])
+    forty_at += each(
+        has("view", "tasks"),
+        has("reduction", "median"),
+        has("normalize", None, "share"),
+        signs,
+        [{}, FEW[1]],
+    )
     forty_at += each(has("view", "agreement"), signs, has("agreement", 0, 1))
     isolated = has("isolated", None, "Knowledge", "2 categories", "4 categories")
-    hits_at = each(has("view", "categories"), has("threshold", 0.05, 0.1, 0.15, f32(0.15), 0.2, 0.35, 1), isolated)
-    all_views = each(has("view", "tasks", "agreement", "categories"), has("normalize", None, "share"), [{}, {"threshold": 0.01}, {"threshold": 0}, *FEW])
+    hits_at = each(
+        has("view", "categories"),
+        has("threshold", 0.05, 0.1, 0.15, f32(0.15), 0.2, 0.35, 1),
+        isolated,
+    )
+    all_views = each(
+        has("view", "tasks", "agreement", "categories"),
+        has("normalize", None, "share"),
+        [{}, {"threshold": 0.01}, {"threshold": 0}, *FEW],
+    )
     given = {"layers": [0, 3, 7, 8], "categories": groups}
     return [
         {"name": "unsigned", "values": few, "signed": False, **given, "asked": unsigned_at},
         {"name": "signed", "values": both, "signed": True, "asked": signed_at},
-        {"name": "forty runs", "values": forty, "signed": True, "categories": {"helps": "one", "hurts": "one"}, "asked": forty_at},
+        {
+            "name": "forty runs",
+            "values": forty,
+            "signed": True,
+            "categories": {"helps": "one", "hurts": "one"},
+            "asked": forty_at,
+        },
         {
             "name": "ties",
             "values": tied,
             "signed": False,
-            "asked": each(has("view", "tasks", "categories"), has("rule", "top"), has("threshold", *range(1, 7))),
+            "asked": each(
+                has("view", "tasks", "categories"),
+                has("rule", "top"),
+                has("threshold", *range(1, 7)),
+            ),
         },
-        {"name": "relations", "values": hits, "signed": False, "categories": KINDS, "asked": hits_at},
+        {
+            "name": "relations",
+            "values": hits,
+            "signed": False,
+            "categories": KINDS,
+            "asked": hits_at,
+        },
         {"name": "nothing", "values": nothing, "signed": False, "asked": all_views},
-        {"name": "nothing, signed", "values": nothing, "signed": True, "asked": each(all_views, signs[:2])},
-        {"name": "below zero but not signed", "values": below, "signed": False, "asked": each(has("view", "tasks", "agreement"), [{}, *FEW, {"cap": 0.5}])},
-        {"name": "tiny", "values": tiny, "signed": True, "asked": has("view", "tasks", "agreement")},
-        {"name": "large", "values": large, "signed": False, "asked": has("view", "tasks", "agreement")},
+        {
+            "name": "nothing, signed",
+            "values": nothing,
+            "signed": True,
+            "asked": each(all_views, signs[:2]),
+        },
+        {
+            "name": "below zero but not signed",
+            "values": below,
+            "signed": False,
+            "asked": each(has("view", "tasks", "agreement"), [{}, *FEW, {"cap": 0.5}]),
+        },
+        {
+            "name": "tiny",
+            "values": tiny,
+            "signed": True,
+            "asked": has("view", "tasks", "agreement"),
+        },
+        {
+            "name": "large",
+            "values": large,
+            "signed": False,
+            "asked": has("view", "tasks", "agreement"),
+        },
     ]
 
 
 def short(value: float) -> float:
     """The shortest decimal that float32 rounds to the same number."""
-    return next(one for digits in range(1, 18) if f32(one := float(f"{value + 0.0:.{digits}g}")) == value)
+    return next(
+        one for digits in range(1, 18) if f32(one := float(f"{value + 0.0:.{digits}g}")) == value
+    )
 
 
 def bits(mask: list[bool] | None) -> str | None:
@@ -252,12 +488,16 @@ def bits(mask: list[bool] | None) -> str | None:
 
 def views_case() -> dict[str, Any]:
     """Scores as values and as they cross the wire, and for all that is asked the picture. Values are shortened: compare them as float32."""
-    from headwidget import wire
+    from headwidget.display import wire
     from headwidget.scores import HeadScores
 
     out = []
     for case in views_scores():
-        kept: dict[str, Any] = {"categories": {}, "layers": list(range(len(next(iter(case["values"].values()))[0]))), **case}
+        kept: dict[str, Any] = {
+            "categories": {},
+            "layers": list(range(len(next(iter(case["values"].values()))[0]))),
+            **case,
+        }
         given = {name: kept[name] for name in ("signed", "layers", "categories")}
         header, buffer = wire.encode(HeadScores.from_arrays(case["values"], method="mine", **given))
         maps: list[list[float]] = []  # each once
@@ -269,10 +509,22 @@ def views_case() -> dict[str, Any]:
                 continue
             seen.append(at)
             found = picture(kept, at)
-            maps += [one for _, values, _ in found["panels"] if (one := [short(x) for x in values]) not in maps]
-            found["panels"] = [[title, maps.index([short(x) for x in values]), bits(passes)] for title, values, passes in found["panels"]]
-            pictures.append([asked, {**found, "bar": bar(found["range"]), "passing": bits(found["passing"])}])
-        values = {name: [[[short(x) for x in row] for row in run] for run in runs] for name, runs in case["values"].items()}
+            maps += [
+                one
+                for _, values, _ in found["panels"]
+                if (one := [short(x) for x in values]) not in maps
+            ]
+            found["panels"] = [
+                [title, maps.index([short(x) for x in values]), bits(passes)]
+                for title, values, passes in found["panels"]
+            ]
+            pictures.append(
+                [asked, {**found, "bar": bar(found["range"]), "passing": bits(found["passing"])}]
+            )
+        values = {
+            name: [[[short(x) for x in row] for row in run] for run in runs]
+            for name, runs in case["values"].items()
+        }
         sent = {"header": {**header, "about": []}, "buffer": base64.b64encode(buffer).decode()}
         out.append({**kept, "values": values, **sent, "maps": maps, "pictures": pictures})
     return {"settings": {"defaults": DEFAULTS, "choices": CHOICES, "start": START}, "scores": out}
@@ -280,7 +532,7 @@ def views_case() -> dict[str, Any]:
 
 def many_case() -> dict[str, Any]:
     """Tasks of more runs than the wire keeps order statistics of: every run, and what crosses."""
-    from headwidget import wire
+    from headwidget.display import wire
     from headwidget.scores import HeadScores
 
     values = {}
@@ -288,12 +540,21 @@ def many_case() -> dict[str, Any]:
         values[f"{runs} runs"] = made(30 + i, runs, 1, 6, -1, 1)
         for r, run in enumerate(values[f"{runs} runs"]):
             run[0][0] = f32(round(run[0][0], 1))  # many ties
-            run[0][1] = 0.0 if r % 3 else run[0][1]  # mostly nothing, which no whole number of steps meets
+            run[0][1] = (
+                0.0 if r % 3 else run[0][1]
+            )  # mostly nothing, which no whole number of steps meets
             run[0][2] = f32(run[0][2] * 1e-6 - 0.5)  # close together
             run[0][3] = f32(run[0][3] * (1e30 if r == 1 else 1e-3))  # one far away
     header, buffer = wire.encode(HeadScores.from_arrays(values, method="mine"))
-    short_values = {name: [[[short(x) for x in row] for row in run] for run in runs] for name, runs in values.items()}
-    return {"values": short_values, "header": {**header, "about": []}, "buffer": base64.b64encode(buffer).decode()}
+    short_values = {
+        name: [[[short(x) for x in row] for row in run] for run in runs]
+        for name, runs in values.items()
+    }
+    return {
+        "values": short_values,
+        "header": {**header, "about": []},
+        "buffer": base64.b64encode(buffer).decode(),
+    }
 
 
 def palette_case() -> dict[str, Any]:
@@ -302,18 +563,37 @@ def palette_case() -> dict[str, Any]:
     from matplotlib.colors import to_hex
 
     sampled = {"viridis": 17, "cividis": 17, "magma": 17, "turbo": 33}
-    maps = {name: " ".join(to_hex(colormaps[name](i / (n - 1)))[1:] for i in range(n)) for name, n in sampled.items()}
-    maps["blue-orange"] = "08306b 1a5ba3 3f87c8 7bb1dd b9d5ea f3f2ef f8d3ad f2aa66 e07f2c b5580f 6b2f04"
-    own, several, none = "4a7ad8 fe8700 1fca7f ed492b 8fd8f7 b5b000 b0146a 5b6b7b".split(), "5e0b92 3f230e f496dd", "d9d9d9"
+    maps = {
+        name: " ".join(to_hex(colormaps[name](i / (n - 1)))[1:] for i in range(n))
+        for name, n in sampled.items()
+    }
+    maps["blue-orange"] = (
+        "08306b 1a5ba3 3f87c8 7bb1dd b9d5ea f3f2ef f8d3ad f2aa66 e07f2c b5580f 6b2f04"
+    )
+    own, several, none = (
+        "4a7ad8 fe8700 1fca7f ed492b 8fd8f7 b5b000 b0146a 5b6b7b".split(),
+        "5e0b92 3f230e f496dd",
+        "d9d9d9",
+    )
     classes = {}
     for n in range(1, 11):
-        more = several.split()[: n - 1] if n <= 4 else [along(several, i, n - 1) for i in range(n - 1)]
+        more = (
+            several.split()[: n - 1] if n <= 4 else [along(several, i, n - 1) for i in range(n - 1)]
+        )
         classes[str(n)] = " ".join([none, *((own + own)[:n]), *more])
-    return {"maps": maps, "ramps": {name: " ".join(along(stops, i, 256) for i in range(256)) for name, stops in maps.items()}, "categories": classes}
+    return {
+        "maps": maps,
+        "ramps": {
+            name: " ".join(along(stops, i, 256) for i in range(256)) for name, stops in maps.items()
+        },
+        "categories": classes,
+    }
 
 
 def write(name: str, content: object) -> None:
-    (HERE / name).write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    (HERE / name).write_text(
+        json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -45,7 +45,9 @@ class Task:
         """``at`` has every setting."""
         self.runs, self.signed, self.at = len(runs), signed, at
         flat = [[score for layer in run for score in layer] for run in runs]
-        self.heads = [sorted(run[i] for run in flat) for i in range(len(flat[0]))]  # of each head, its runs, smallest first
+        self.heads = [
+            sorted(run[i] for run in flat) for i in range(len(flat[0]))
+        ]  # of each head, its runs, smallest first
         middle = [(h[len(h) // 2] + h[(len(h) - 1) // 2]) / 2 for h in self.heads]
         mean = [math.fsum(h) / len(h) for h in self.heads]
         self.plain = [f32(x) for x in (middle if at["reduction"] == "median" else mean)]
@@ -73,7 +75,11 @@ class Task:
             size = [max(s, 0.0) for s in strengths] if self.signed else [abs(s) for s in strengths]
             edge = f32(threshold * knee(sorted(size, reverse=True)))
         else:
-            wanted = math.floor(threshold) if rule == "top" else math.ceil(Fraction(str(threshold)) * len(strengths) / 100)
+            wanted = (
+                math.floor(threshold)
+                if rule == "top"
+                else math.ceil(Fraction(str(threshold)) * len(strengths) / 100)
+            )
             if wanted < 1:
                 return math.inf
             edge = sorted(strengths, reverse=True)[min(wanted, len(strengths)) - 1]
@@ -92,7 +98,9 @@ class Task:
             return None
         edge = self.least(self.plain)
         if self.at["normalize"] == "share" and self.at["rule"] == "value":
-            edge = f32(edge * self.whole)  # the score whose share of the task's whole is the threshold
+            edge = f32(
+                edge * self.whole
+            )  # the score whose share of the task's whole is the threshold
             if self.whole == 0 and self.at["threshold"] > 0:
                 edge = math.inf  # of nothing, every share is zero
         helps = [sum(score >= edge for score in head) for head in self.heads]
@@ -124,7 +132,11 @@ def picture(scores: dict[str, Any], at: dict[str, Any]) -> dict[str, Any]:
         span = spanned([x for task in tasks.values() for x in task.number], diverging, at["cap"])
         many = any(task.runs > 1 for task in tasks.values())
         what = at["reduction"] if many else "score"
-        label, colours, columns = (f"share of {what}" if at["normalize"] else what), ("blue-orange" if diverging else "viridis"), at["columns"]
+        label, colours, columns = (
+            (f"share of {what}" if at["normalize"] else what),
+            ("blue-orange" if diverging else "viridis"),
+            at["columns"],
+        )
     else:
         columns = 2
         for name in shown:
@@ -135,13 +147,29 @@ def picture(scores: dict[str, Any], at: dict[str, Any]) -> dict[str, Any]:
                 del rows[f"≥ {k} of {task.runs}"]
             columns = max(columns, len(rows))
             for title, least in rows.items():
-                values = task.reached(least) if counts is None else [f32(n / task.runs) for n in counts]
-                panels.append((f"{name} ({title})", values, None if counts is None else [n >= least for n in counts]))
+                values = (
+                    task.reached(least) if counts is None else [f32(n / task.runs) for n in counts]
+                )
+                panels.append(
+                    (
+                        f"{name} ({title})",
+                        values,
+                        None if counts is None else [n >= least for n in counts],
+                    )
+                )
             good.append(None if counts is None else [n >= k for n in counts])
         fractions = at["threshold"] is not None
         ends = [x for task in tasks.values() for head in task.heads for x in (head[0], head[-1])]
-        span = {"low": 0, "high": 1, "step": 0.25, "lowCapped": False, "highCapped": False} if fractions else spanned(ends, scores["signed"], at["cap"])
-        label, colours = ("fraction of runs", "turbo") if fractions else ("score", "blue-orange" if scores["signed"] else "turbo")
+        span = (
+            {"low": 0, "high": 1, "step": 0.25, "lowCapped": False, "highCapped": False}
+            if fractions
+            else spanned(ends, scores["signed"], at["cap"])
+        )
+        label, colours = (
+            ("fraction of runs", "turbo")
+            if fractions
+            else ("score", "blue-orange" if scores["signed"] else "turbo")
+        )
     masks = [mask for mask in good if mask is not None]
     return {
         "panels": panels,
@@ -155,17 +183,26 @@ def picture(scores: dict[str, Any], at: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def categories(scores: dict[str, Any], tasks: dict[str, Task], shown: list[str], at: dict[str, Any]) -> dict[str, Any]:
+def categories(
+    scores: dict[str, Any], tasks: dict[str, Task], shown: list[str], at: dict[str, Any]
+) -> dict[str, Any]:
     """A head belongs to a category when it passes in any shown task of it; without a threshold, at the task's elbow."""
     at = at if at["threshold"] is not None else {**at, "rule": "elbow", "threshold": 1.0}
     category_of = {name: scores["categories"].get(name, name) for name in tasks}
     groups = list(dict.fromkeys(category_of.values()))
     drawn = [g for g in groups if any(category_of[name] == g for name in shown)]
-    passes = {name: Task(scores["values"][name], scores["signed"], at).passes() or [] for name in shown}
+    passes = {
+        name: Task(scores["values"][name], scores["signed"], at).passes() or [] for name in shown
+    }
     size = len(next(iter(tasks.values())).heads)
-    of_head = [[g for g in drawn if any(category_of[name] == g and passes[name][i] for name in shown)] for i in range(size)]
+    of_head = [
+        [g for g in drawn if any(category_of[name] == g and passes[name][i] for name in shown)]
+        for i in range(size)
+    ]
     classes = ["Unclassified", *groups, *(f"{n} categories" for n in range(2, len(groups) + 1))]
-    mine = [c[0] if len(c) == 1 else f"{len(c)} categories" if c else "Unclassified" for c in of_head]
+    mine = [
+        c[0] if len(c) == 1 else f"{len(c)} categories" if c else "Unclassified" for c in of_head
+    ]
     keep = [m == at["isolated"] for m in mine] if at["isolated"] in classes else None
     panels = [("All Categories", [float(classes.index(m)) for m in mine], keep)]
     for g in drawn:  # a head of the isolated class stands out in the maps of its own categories
@@ -173,7 +210,13 @@ def categories(scores: dict[str, Any], tasks: dict[str, Task], shown: list[str],
         panels.append((g, [float(classes.index(g)) if g in c else 0.0 for c in of_head], own))
     return {
         "panels": panels,
-        "range": {"low": 0, "high": len(classes) - 1, "step": 1, "lowCapped": False, "highCapped": False},
+        "range": {
+            "low": 0,
+            "high": len(classes) - 1,
+            "step": 1,
+            "lowCapped": False,
+            "highCapped": False,
+        },
         "colours": "categories",
         "label": "categories",
         "layersOn": at["orientation"] or "x",
@@ -199,7 +242,11 @@ def spanned(values: Map, diverging: bool, cap: float | str | None) -> dict[str, 
         reach = size[min(len(size) - 1, math.floor(len(size) * percent / 100))]
         step = tick((reach or Fraction(1)) / parts)
         high = next(k * step for k in range(1, 99) if k * step >= reach - NEAR * step)
-    low = -high if diverging else next(-k * step for k in range(10**6) if -k * step <= least + NEAR * step)
+    low = (
+        -high
+        if diverging
+        else next(-k * step for k in range(10**6) if -k * step <= least + NEAR * step)
+    )
     if (high - low) / step > 12:
         step = tick((high - low) / parts)
     beyond = {"lowCapped": least < low * (1 + NEAR), "highCapped": most > high * (1 + NEAR)}
@@ -208,7 +255,9 @@ def spanned(values: Map, diverging: bool, cap: float | str | None) -> dict[str, 
 
 def tick(size: Fraction) -> Fraction:
     """The smallest of 1, 2, 2.5, 5 times a power of ten that is at least ``size``."""
-    every = (Fraction(n) * Fraction(10) ** e for e in range(-50, 50) for n in ("1", "2", "2.5", "5"))
+    every = (
+        Fraction(n) * Fraction(10) ** e for e in range(-50, 50) for n in ("1", "2", "2.5", "5")
+    )
     return next(one for one in every if one >= size * (1 - NEAR))
 
 
@@ -218,7 +267,9 @@ def bar(span: dict[str, Any]) -> list[str]:
     inner = [k * step for k in range(math.floor(low / step), math.ceil(high / step) + 1)]
     places = [low, *(p for p in inner if low + step / 2 < p < high - step / 2), high]
     powers = any(not Fraction(1, 100_000) <= x < 100_000 for x in (step, high))
-    digits = next(d for d in range(9) if d == 8 or all((x * 10**d).denominator == 1 for x in (step, high)))
+    digits = next(
+        d for d in range(9) if d == 8 or all((x * 10**d).denominator == 1 for x in (step, high))
+    )
     labels = [power(p) if powers else plain(p, digits) for p in places]
     labels[0] += "+" if span["lowCapped"] else ""
     labels[-1] += "+" if span["highCapped"] else ""
@@ -226,7 +277,11 @@ def bar(span: dict[str, Any]) -> list[str]:
 
 
 def plain(value: Fraction, digits: int) -> str:
-    text = str((Decimal(value.numerator) / Decimal(value.denominator)).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
+    text = str(
+        (Decimal(value.numerator) / Decimal(value.denominator)).quantize(
+            Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP
+        )
+    )
     return text.replace("-", "−" if value else "")
 
 
@@ -235,7 +290,11 @@ def power(value: Fraction) -> str:
     if not value:
         return "0"
     exponent = next(e for e in range(50, -50, -1) if abs(value) >= Fraction(10) ** e)
-    return plain(value / Fraction(10) ** exponent, 1) + ("e−" if exponent < 0 else "e+") + str(abs(exponent))
+    return (
+        plain(value / Fraction(10) ** exponent, 1)
+        + ("e−" if exponent < 0 else "e+")
+        + str(abs(exponent))
+    )
 
 
 # ---- colours ----

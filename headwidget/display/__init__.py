@@ -1,0 +1,1 @@
+"""What is shown of scores: settings, views, the widget, figures and pages. Needs no torch."""

@@ -1,0 +1,16 @@
+"""The built front end's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+STATIC = Path(__file__).parents[1] / "static"
+
+
+def asset(name: str) -> str:
+    """A file of the built front end, as text."""
+    try:
+        return (STATIC / name).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        why = f"headwidget's front end is not built ({name} is missing): run `make build`, or `npm ci` and `npm run build`, in its folder."
+        raise FileNotFoundError(why) from error

@@ -1,0 +1,324 @@
+"""The Explorer widget: heatmaps of head scores in the notebook, with traits that go both ways. Needs no torch."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+from traitlets import TraitError
+
+from headwidget.display import page, settings, wire
+from headwidget.display.assets import asset
+from headwidget.scores import head_scores, provenance
+from headwidget.scores.compare import difference
+from headwidget.scores.files import write_whole
+from headwidget.scores.head_scores import HeadScores
+from headwidget.scores.threshold import START
+
+
+def trait(default: Any, text: str) -> Any:
+    """A synced trait that is validated whatever its value, None too."""
+    made = traitlets.Any(default, help=text).tag(sync=True)
+    made.allow_none = False  # traitlets checks no None that is allowed; here some traits take it and some refuse it
+    return made
+
+
+class Explorer(anywidget.AnyWidget):
+    """Linked layer x head heatmaps in three views, with a threshold, an agreement and a selection shared with Python.
+
+    Made by :func:`headwidget.explore`. Every trait below can be set, observed and linked; the front end follows, and
+    what is done there comes back here. A value that makes no sense is refused with a sentence and changes nothing.
+
+    >>> import headwidget as hw
+    >>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9], [0.2, 0.3]]}, method="mine")
+    >>> explorer = hw.explore(scores, threshold=0.25)
+    >>> explorer.selected = scores.top("copy", 1)
+    >>> explorer.selected, explorer.threshold, explorer.tasks
+    ([[0, 1]], 0.25, ['copy'])
+    """
+
+    selected = trait([], "The selected heads.")
+    """The selected heads, a list of [layer, head] by the model's own layer numbers."""
+
+    view = trait("tasks", "Which view is shown.")
+    """Which view is shown: ``"tasks"`` (one map a task), ``"agreement"`` (Always, Any and between) or ``"categories"``."""
+
+    tasks = trait([], "The tasks that are shown, in order.")
+    """The names of the tasks that are shown, in order; at first all of them."""
+
+    task = trait(None, "One task alone, large.")
+    """The name of one task that is shown alone and large, or None for all of ``tasks``."""
+
+    threshold = trait(None, "Heads that do not reach it are dimmed; None dims none.")
+    """Heads that do not reach it are dimmed; ``None`` dims none. What the number means is up to ``rule``."""
+
+    rule = trait("value", "What the threshold's number means.")
+    """``"value"`` (a score), ``"top"`` (so many of each task's strongest heads), ``"percent"`` (so many percent of them) or
+    ``"elbow"`` (times the elbow of each task's sorted scores; 1 is the published cut-off). A new rule sets the
+    threshold it starts with: none, 10, 5 and 1."""
+
+    agreement = trait(
+        1.0, "The fraction of runs that must reach the threshold, in the agreement view."
+    )
+    """The fraction of its runs in which a head must reach the threshold in the agreement view: 0 is any run, 1 is always."""
+
+    sign = trait("either", "What the threshold counts when scores are signed.")
+    """What the threshold counts when scores are signed: heads that matter ``"either"`` way (by size), ``"helps"`` or ``"hurts"``."""
+
+    reduction = trait("mean", "How runs become one number.")
+    """How the runs of a head become one number: ``"mean"`` or ``"median"``."""
+
+    normalize = trait(None, "Show shares of a task's whole.")
+    """``"share"`` shows ``|score|`` over its sum, a task's heads adding up to 1; ``None`` shows the score itself."""
+
+    colormap = trait(None, "The colour map.")
+    """``"viridis"``, ``"cividis"``, ``"magma"``, ``"turbo"``, ``"blue-orange"``, or None: viridis, blue to orange for signed scores,
+    turbo for agreement."""
+
+    cap = trait(None, "Where colours end.")
+    """Where colours end: a score, a percentile such as ``"99%"``, or None (the 99.5th percentile rounded up to a tick)."""
+
+    orientation = trait(None, "The axis that has the layers.")
+    """The axis that has the layers, ``"y"`` or ``"x"``; None is y, and x in the categories view, as in the published figures."""
+
+    columns = trait(None, "How many maps stand side by side.")
+    """How many maps stand side by side where there is room; None chooses by width."""
+
+    isolated = trait(None, "The class of the categories' legend that stands out.")
+    """The entry of the categories' legend that stands out, such as ``"2 categories"``; None shows all alike."""
+
+    hover = traitlets.Any(None, allow_none=True, help="The head that is pointed at.").tag(
+        sync=True, echo_update=False
+    )
+    """The head that is pointed at, [layer, head] or None. Pointing sends a message only while ``hover`` is observed by name; otherwise Python
+    knows it as of the last message about something else."""
+
+    _hover_heard = traitlets.Bool(False).tag(sync=True)
+    """Is somebody here observing ``hover``?"""
+
+    _header = traitlets.Dict().tag(sync=True)
+    """What the buffer holds (:mod:`headwidget.display.wire`)."""
+
+    _buffer = traitlets.Bytes().tag(sync=True)
+    """The scores, as bytes (:mod:`headwidget.display.wire`)."""
+
+    _esm = traitlets.Unicode().tag(sync=True)
+    _css = traitlets.Unicode().tag(sync=True)
+
+    _kind = "an explorer"
+    preview: str | None
+    """The picture that stands in for the widget where none can run (GitHub, nbviewer): ``"png"``, ``"svg"``, or None for none."""
+
+    def __init__(self, scores: HeadScores, *, preview: str | None = "png", **traits: Any) -> None:
+        known = ("selected", *settings.NAMES)
+        if unknown := [name for name in traits if name not in (*known, "layout")]:
+            raise TypeError(
+                f"an explorer has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}."
+            )
+        if not isinstance(scores, HeadScores):
+            raise TypeError(
+                f"explore takes HeadScores or the path of a saved file; got {type(scores).__name__}."
+            )
+        if preview not in ("png", "svg", None):
+            raise ValueError(f"preview {preview!r} is not known; use 'png', 'svg' or None.")
+        self._shown, self.preview = scores, preview
+        self._told: set[str] = set()  # what the front end has just said
+        self._last_threshold: float | None = None
+        header, buffer = wire.encode(scores)
+        start: dict[str, Any] = {
+            "selected": [],
+            "tasks": list(scores.tasks),
+            **provenance.display(scores, traits),
+        }
+        if isinstance(start.get("rule"), str):
+            start.setdefault("threshold", START.get(start["rule"]))
+            self._told = {"threshold"}  # what was asked for stays, whatever the rule starts with
+        assets = {"_esm": asset("widget.js"), "_css": asset("widget.css")}
+        super().__init__(_header=header, _buffer=buffer, **assets, **start)
+        self._told = set()
+
+    @property
+    def scores(self) -> HeadScores:
+        """The scores that are shown."""
+        return self._shown
+
+    # ---- out ----
+
+    def to_html(self, path: str | Path, *, title: str | None = None) -> Path:
+        """Write what is shown to a page that needs nothing else: no kernel, no network, no other file. Gives the path back.
+
+        The page opens from disk with everything working in the browser, in the state the explorer is in now.
+
+        >>> import tempfile, headwidget as hw
+        >>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9]]}, method="mine")
+        >>> page = hw.explore(scores).to_html(Path(tempfile.mkdtemp()) / "heads.html")
+        >>> page.read_text(encoding="utf-8")[:15]
+        '<!doctype html>'
+        """
+        return page.write(self, path, title=title)
+
+    def to_png(self, path: str | Path, *, dpi: float = 160) -> Path:
+        """Write the current view as a picture, drawn by matplotlib (:meth:`HeadScores.figure`). Gives the path back."""
+        from headwidget.display import figure
+
+        content = figure.png(*self._drawn(), dpi=dpi)
+        return write_whole(path, lambda temporary: temporary.write_bytes(content))
+
+    def to_svg(self, path: str | Path) -> Path:
+        """Write the current view as a drawing for print, made by matplotlib (:meth:`HeadScores.figure`). Gives the path back."""
+        from headwidget.display import figure
+
+        content = figure.svg(*self._drawn())
+        return write_whole(path, lambda temporary: temporary.write_bytes(content))
+
+    def _drawn(self) -> tuple[HeadScores, settings.Settings]:
+        """What is shown now, as figures take it."""
+        return self._shown, settings.settings(
+            self._shown, **{name: getattr(self, name) for name in settings.NAMES}
+        )
+
+    def page_state(self) -> dict[str, Any]:
+        """What a page must know to show the same: every setting and the selection."""
+        return {name: getattr(self, name) for name in (*settings.NAMES, "selected")}
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The widget, and a picture of the current view for where no widget can run."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if self.preview is None or not bundle:
+            return bundle
+        from headwidget.display import figure
+
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        if self.preview == "png":
+            data["image/png"] = figure.png(*self._drawn(), dpi=110)
+        else:
+            data["image/svg+xml"] = figure.svg(*self._drawn()).decode()
+        return data, metadata
+
+    # ---- traits ----
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """What the front end says (ipywidgets calls this)."""
+        self._told = set(sync_data)
+        try:
+            super().set_state(sync_data)
+        finally:
+            self._told = set()
+
+    def observe(
+        self, handler: Callable[..., Any], names: Any = traitlets.All, type: Any = "change"
+    ) -> None:  # noqa: A002
+        super().observe(handler, names, type)
+        self._hear_hover()
+
+    def unobserve(
+        self, handler: Callable[..., Any], names: Any = traitlets.All, type: Any = "change"
+    ) -> None:  # noqa: A002
+        super().unobserve(handler, names, type)
+        self._hear_hover()
+
+    def unobserve_all(self, name: Any = traitlets.All) -> None:
+        super().unobserve_all(name)
+        self._hear_hover()
+
+    def _hear_hover(self) -> None:
+        self._hover_heard = any(self._trait_notifiers.get("hover", {}).values())
+
+    @traitlets.observe("rule")
+    def _new_rule(self, change: Any) -> None:
+        together = (
+            "threshold" in self._told or self.threshold != self._last_threshold
+        )  # asked for at once, or held back with it
+        if not together:
+            self.threshold = START[change["new"]]
+
+    @traitlets.observe("threshold")
+    def _new_threshold(self, change: Any) -> None:
+        self._last_threshold = change["new"]
+
+    @traitlets.validate(*settings.NAMES)
+    def _valid_setting(self, proposal: Any) -> Any:
+        try:
+            return settings.check(self._shown, proposal["trait"].name, proposal["value"])
+        except ValueError as error:
+            raise TraitError(str(error)) from None
+
+    @traitlets.validate("selected")
+    def _valid_selected(self, proposal: Any) -> list[list[int]]:
+        try:
+            return settings.selected(self._shown, proposal["value"])
+        except ValueError as error:
+            raise TraitError(str(error)) from None
+
+    @traitlets.validate("hover")
+    def _valid_hover(self, proposal: Any) -> list[int] | None:
+        if proposal["value"] is None:
+            return None
+        try:
+            return settings.selected(self._shown, [proposal["value"]])[0]
+        except ValueError as error:
+            raise TraitError(
+                str(error).replace(
+                    "selected is a list of [layer, head]", "hover is [layer, head] or None"
+                )
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"Explorer({self._shown!r})"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A misspelt trait is an error, not a new attribute; and what was sent to the browser cannot be exchanged here alone."""
+        if name == "scores":
+            raise AttributeError(
+                "an explorer keeps its scores; make another with hw.explore(scores)."
+            )
+        if not name.startswith("_") and not hasattr(type(self), name) and name != "preview":
+            near = difflib.get_close_matches(
+                name, [own for own in self.trait_names() if not own.startswith("_")], 1
+            )
+            raise AttributeError(
+                f"{self._kind} has no {name!r}{f'; did you mean {near[0]!r}?' if near else '.'}"
+            )
+        super().__setattr__(name, value)
+
+
+def explore(scores: HeadScores | str | Path, **traits: Any) -> Explorer:
+    """The widget for some scores, or for the path of a saved file; keywords set its traits (:class:`Explorer`).
+
+    >>> import headwidget as hw
+    >>> hw.explore(hw.HeadScores.from_arrays({"copy": [[0.1, 0.9]]}, method="mine"), threshold=0.5).threshold
+    0.5
+    """
+    if isinstance(scores, (str, Path)):
+        scores = head_scores.open(scores)
+    return Explorer(scores, **traits)
+
+
+def compare(
+    a: HeadScores | str | Path,
+    b: HeadScores | str | Path,
+    *,
+    names: Sequence[str] | None = None,
+    tasks: Sequence[str] | str | None = None,
+    heads: str | None = None,
+    normalize: str | None = None,
+    **traits: Any,
+) -> Explorer:
+    """The widget for two scores: for every task both have, ``a``, ``b`` and ``a − b`` beside each other.
+
+    The maps share cursor, threshold and selection. What is shown is what :func:`difference` gives, and that is where the
+    keywords are explained; further keywords set the explorer's traits. ``compare(…).scores`` are the scores shown.
+
+    >>> import headwidget as hw
+    >>> small, large = (hw.HeadScores.from_arrays({"copy": [[1.0] * n] * n}, method="mine", meta={"model": f"model-{n}"}) for n in (2, 4))
+    >>> hw.compare(small, large).tasks
+    ['copy: model-2', 'copy: model-4', 'copy: model-2 − model-4']
+    """
+    return Explorer(
+        difference(a, b, names=names, tasks=tasks, heads=heads, normalize=normalize),
+        **{"columns": 3, **traits},
+    )

@@ -1,0 +1,80 @@
+"""An explorer as one HTML file that opens from disk: the built front end, the scores, and nothing from the network."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwidget.display.assets import asset
+from headwidget.scores import provenance
+from headwidget.scores.files import write_whole
+
+if TYPE_CHECKING:
+    from headwidget.display.explorer import Explorer
+
+# The policy lets the page run what is written in it, and pictures it makes itself, and load nothing at all, from anywhere.
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ max-width: 1240px; margin: 0 auto; padding: 28px 24px; font: 14px/1.5 system-ui, sans-serif; color: CanvasText; background: Canvas; }}
+h1 {{ margin: 0 4px 8px; font-size: 21px; line-height: 1.25; overflow-wrap: anywhere; }}
+footer {{ margin: 20px 4px 0; font-size: 12px; color: color-mix(in srgb, currentColor 64%, transparent); overflow-wrap: anywhere; }}
+{css}
+#headwidget .hw-model {{ display: none; }} /* the title says it */
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<main id="headwidget"></main>
+<footer>{provenance}</footer>
+<script type="application/json" id="headwidget-state">{state}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def write(explorer: Explorer, path: str | Path, *, title: str | None = None) -> Path:
+    """Write the explorer's page to ``path``: complete, or not at all. Gives the path back."""
+    text = render(explorer, title=title)
+    return write_whole(path, lambda temporary: temporary.write_bytes(text.encode()))
+
+
+def render(explorer: Explorer, *, title: str | None = None) -> str:
+    """The page as text."""
+    model = str(explorer._shown.meta.get("model", ""))
+    state = {
+        "_header": explorer._header,
+        "buffer": _packed(explorer._buffer),
+        **explorer.page_state(),
+    }
+    return _PAGE.format(
+        title=html.escape(title or (f"Attention heads of {model}" if model else "Attention heads")),
+        css=_closed(asset("widget.css")),
+        provenance=html.escape(provenance.line(explorer._shown)),
+        # In JSON a "<" can only stand inside a string, where it may be spelled so: no name can end the script.
+        state=json.dumps(state, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+        script=_closed(asset("page.js")),
+    )
+
+
+def _packed(buffer: bytes) -> str:
+    """Deflated, as base64. The filtered strategy suits byte planes (headwidget.wire): a few percent smaller, measured."""
+    deflate = zlib.compressobj(level=9, strategy=zlib.Z_FILTERED)
+    return base64.b64encode(deflate.compress(buffer) + deflate.flush()).decode("ascii")
+
+
+def _closed(text: str) -> str:
+    """Code that cannot end the element it stands in."""
+    return re.sub(r"</(script|style)", r"<\\/\1", text, flags=re.IGNORECASE)

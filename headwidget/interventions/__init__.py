@@ -1,0 +1,1 @@
+"""What heads do to answers: turned off, amplified, or alone."""

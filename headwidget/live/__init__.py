@@ -1,0 +1,1 @@
+"""The explorer with a model behind it."""

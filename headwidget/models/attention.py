@@ -1,0 +1,192 @@
+"""Attention weights (batch, head, query, key) of one layer at a time, as the model computes them, whatever its architecture.
+
+While a layer's attention module runs, the calls that it makes of torch's own ``scaled_dot_product_attention`` and ``softmax`` pass by a watcher, which
+holds for this thread and this module's call alone. By then everything is in what is passed: rotated queries and keys (partial or scaled rotation too),
+shared keys (GQA), ALiBi, learned positions, windows, softcaps, padding. From a softmax the weights are its result; from ``scaled_dot_product_attention``,
+which never shows them, they are computed again from the same query, key and mask. The model's own output stays, bit for bit.
+
+Why so. All families in the table of ``models.py`` end in one of the two calls, so nothing here knows an architecture. Switching a model to eager attention
+changes the model, and keeps every layer's weights at once. Routing transformers' table of attention functions misses GPT-J, Falcon and BLOOM, and changes
+what all models of the process share. One-hot positions in place of the values would show the weights too, at several calls a layer, and would have
+to find the values in fused projections first. What is not reached: kernels outside torch (flash attention packages, flex attention); a sentence says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from headwidget.models import hooks
+from headwidget.models.caches import nothing_kept
+from headwidget.models.model import Layer, Model
+
+ENTRIES = 2**25
+"""Weights computed at a time, about: more than one head's only while they are fewer than this (128 MB in float32)."""
+
+Take = Callable[[int, slice, Tensor], None]
+_SOFTMAX = (functional.softmax, torch.softmax, torch.Tensor.softmax)
+
+
+@contextmanager
+def read(model: Model, take: Take, rows: Sequence[int] | None = None) -> Iterator[None]:
+    """Call ``take(row, heads, weights)`` as the model runs, for every attention layer or those in ``rows``; weights are (batch, head, query, key), float32.
+
+    A layer's heads may come in several slices, so that long prompts need little memory. Nothing is kept here: weights that ``take`` does not keep are gone
+    before the next slice. A head with a sink of its own (gpt-oss) gives it what its weights lack to 1.
+    """
+    chosen = range(len(model.layers)) if rows is None else rows
+    ran: set[int] = set()
+
+    def place(row: int, layer: Layer) -> Callable[..., Any]:
+        inner = layer.attention.forward
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            ran.add(row)
+            with _Watcher(layer, lambda heads, weights: take(row, heads, weights)) as watcher:
+                out = inner(*args, **kwargs)
+            if watcher.heads != layer.heads:
+                raise RuntimeError(_unreached(model, layer, watcher.heads))
+            return out
+
+        return forward
+
+    with ExitStack() as stack:
+        for row in chosen:
+            layer = model.layers[row]
+            stack.enter_context(hooks.stand_in(layer.attention, place(row, layer)))
+        yield
+    if missing := [model.layers[row] for row in chosen if row not in ran]:
+        raise RuntimeError(_unreached(model, missing[0], 0))
+
+
+def weights(model: Model, ids: Tensor | Sequence[int] | Mapping[str, Any], row: int) -> Tensor:
+    """The attention weights of one layer, (batch, head, query, key), float32; ``row`` counts layers with attention.
+
+    ``ids`` is one prompt or a batch of equal length, or the model's own keyword arguments (ids, mask, …).
+
+    >>> import headwidget as hw
+    >>> from headwidget.models import attention
+    >>> model = hw.load()
+    >>> attention.weights(model, model.tokenizer("one two three")["input_ids"], 4).shape
+    torch.Size([1, 9, 3, 3])
+    """
+    check(model)
+    if not 0 <= row < len(model.layers):
+        raise IndexError(
+            f"row counts the layers with attention, 0 to {len(model.layers) - 1}; got {row}."
+        )
+    if isinstance(ids, Mapping):
+        inputs = dict(ids)
+    else:
+        given = torch.as_tensor(ids).to(model.device)
+        inputs = {"input_ids": given[None] if given.dim() == 1 else given, **nothing_kept(model)}
+    last = torch.zeros_like(inputs["input_ids"][:, :1])  # one position is unembedded, whichever
+    parts: list[Tensor] = []
+    with (
+        hooks.scoring(model),
+        read(model, lambda _, __, part: parts.append(part), [row]),
+        hooks.unembed_at(model, last),
+    ):
+        model.module(**inputs)
+    return torch.cat(parts, dim=1)
+
+
+def check(model: Model) -> None:
+    """Say, before any forward, where the weights are computed by a kernel that cannot be looked into."""
+    how = str(getattr(model.config.get_text_config(), "_attn_implementation", ""))
+    if "flash" in how or "flex" in how:
+        raise ValueError(
+            f"{model.name} runs attention by {how!r}, a kernel that keeps its weights to itself; load the model with attn_implementation='sdpa' "
+            "or 'eager' to read them."
+        )
+
+
+class _Watcher(TorchFunctionMode):
+    """Sees one attention module's softmax, or its call of scaled_dot_product_attention, and passes the weights on."""
+
+    def __init__(self, layer: Layer, take: Callable[[slice, Tensor], None]) -> None:
+        super().__init__()
+        self.layer, self.take = layer, take
+        self.heads = 0
+        """How many heads' weights came by."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func is functional.scaled_dot_product_attention:
+            for heads, part in _again(*args, **(kwargs or {})):
+                self.see(heads, part)
+        elif func in _SOFTMAX and self.of_tokens(out):
+            self.see(slice(0, out.shape[1]), out[..., : out.shape[2]].to(_at_least_float32(out)))
+        return out
+
+    def see(self, heads: slice, part: Tensor) -> None:
+        self.heads += part.shape[1]
+        self.take(heads, part)
+
+    def of_tokens(self, out: Tensor) -> bool:
+        """Is it (batch, head, query, key), with at most a sink behind the keys?"""
+        return (
+            out.dim() == 4
+            and out.shape[1] == self.layer.heads
+            and out.shape[3] - out.shape[2] in (0, 1)
+        )
+
+
+def _again(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Iterator[tuple[slice, Tensor]]:
+    """The weights of this call of scaled_dot_product_attention, some heads at a time: query is (batch, head, query, dim), key (batch, key head, key, dim)."""
+    batch, heads, long, dim = query.shape
+    shared = heads // key.shape[1]  # query heads a key head
+    kind = _at_least_float32(query)
+    size = (batch, heads, long, key.shape[2])
+    hidden = None if attn_mask is None else attn_mask.expand(size)
+    if is_causal:
+        hidden = query.new_ones(size[2:], dtype=torch.bool).tril().expand(size)
+    step = max(1, ENTRIES // (batch * long * key.shape[2] * shared))  # key heads
+    for first in range(0, key.shape[1], step):
+        keys = key[:, first : first + step, None].to(kind)  # (batch, key head, 1, key, dim)
+        asked = query.reshape(batch, -1, shared, long, dim)[:, first : first + step].to(
+            kind
+        )  # (batch, key head, shared, query, dim)
+        found = (asked @ keys.mT).flatten(1, 2) * (dim**-0.5 if scale is None else scale)
+        own = slice(first * shared, first * shared + found.shape[1])
+        if hidden is not None and hidden.dtype == torch.bool:
+            found = (
+                found.masked_fill(~hidden[:, own], -math.inf).softmax(-1).nan_to_num(0.0)
+            )  # a token that sees nothing is padding
+        else:
+            found = (found if hidden is None else found + hidden[:, own]).softmax(-1)
+        yield own, found
+
+
+def _at_least_float32(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+def _unreached(model: Model, layer: Layer, heads: int) -> str:
+    where = layer.name.rsplit(".", 1)[0]
+    seen = (
+        "none were seen"
+        if not heads
+        else f"those of {heads} heads were seen where there are {layer.heads}"
+    )
+    how = getattr(model.config.get_text_config(), "_attn_implementation", None)
+    return (
+        f"the attention weights of {where} ({type(layer.attention).__name__}, {how}) could not be read: {seen}. They are read from torch's softmax and "
+        "scaled_dot_product_attention; load the model with attn_implementation='sdpa' or 'eager'."
+    )

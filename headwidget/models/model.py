@@ -1,0 +1,285 @@
+"""Models: what ``families.py`` says of a model, found in the live one and checked on load. Nothing else knows architectures."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headwidget.models.families import FAMILIES, Family
+from headwidget.models.weights import is_conv1d, is_plain, linear_weight
+
+
+@dataclass(eq=False)
+class Layer:
+    """One layer's attention: its place in the model and its modules."""
+
+    index: int
+    """Its number among the model's blocks."""
+    block: nn.Module
+    attention: nn.Module
+    projection: nn.Module
+    post_norm: nn.Module | None
+    name: str
+    """The projection's full name, for messages."""
+    heads: int
+    head_dim: int
+    inside: bool
+    """True when the projection is part of the attention module, so that the module's output is already projected."""
+    plain: bool | None = None
+    """Is the projection just its weight? Found out by :meth:`look`; an adapter, a quantiser or a hook may make it more."""
+
+    def w_o(self) -> Tensor:
+        """W_O by head, (head, head_dim, width); a view of the live weight."""
+        if self.plain is None:
+            self.look()
+        weight = self._weight()
+        if weight is None or not self.plain:
+            raise TypeError(
+                f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as plain numbers (quantised, adapted, or offloaded to "
+                "disk?); load the model whole, unquantised and merged, or use method='gradient' or 'ablation', which run the layer itself."
+            )
+        return weight.reshape(self.heads, self.head_dim, -1)
+
+    def writes(self, z: Tensor, head: int) -> Tensor:
+        """What one head with output ``z`` (…, head_dim) writes, without the bias, (…, width): by its rows of W_O where they can be read, else by the layer."""
+        weight = self._weight() if self.plain else None
+        own = slice(head * self.head_dim, (head + 1) * self.head_dim)
+        if weight is not None:
+            return z @ weight[own]
+        alone = z.new_zeros(*z.shape[:-1], self.heads * self.head_dim)
+        bias: Tensor = self.projection(alone)
+        alone[..., own] = z
+        written: Tensor = self.projection(alone)
+        return written - bias
+
+    def look(self) -> None:
+        """Find out whether the projection does what its weight says. The host waits for the answer, so this comes before a loop, never in it."""
+        weight = self._weight()
+        self.plain = weight is not None and is_plain(self.projection, weight)
+
+    def _weight(self) -> Tensor | None:
+        """What looks like W_O, (heads * head_dim, width), where it is there to be read."""
+        weight = linear_weight(self.projection)
+        return (
+            weight if weight is not None and weight.shape[0] == self.heads * self.head_dim else None
+        )
+
+
+_LOCKS: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
+_LOCKING = threading.Lock()
+
+
+class Model:
+    """A transformer with its tokenizer and the places of its heads, as :func:`load` gives it. The model itself is left as it is."""
+
+    def __init__(self, module: Any, tokenizer: Any, *, name: str | None = None) -> None:
+        self.module: Any = module
+        """The model, as transformers made it."""
+        self.tokenizer = tokenizer
+        self.config: Any = module.config
+        self.name: str = name or getattr(self.config, "_name_or_path", "") or type(module).__name__
+        self.revision: str | None = getattr(self.config, "_commit_hash", None)
+        self.family = _family(self.config, module)
+        text: Any = self.config.get_text_config()
+        self.n_heads: int = text.num_attention_heads
+        self.n_kv_heads: int = _kv_heads(text)
+        self.blocks: tuple[nn.Module, ...]
+        self.layers: tuple[Layer, ...]
+        self.blocks, self.layers = _find_layers(module, self.family, self.n_heads, text)
+        self.head_dim: int = self.layers[0].head_dim
+        self.context: int | None = _context(text, self.family)
+        self.rope_switch: int | None = _rope_switch(text)
+        """Inputs longer than this are rotated in another way than shorter ones (longrope), so the two never share a batch or a prefix."""
+        if self.encoder and getattr(text, "is_decoder", False):
+            raise ValueError(
+                f"{type(module).__name__} is a {self.family.name} turned into a decoder; headwidget scores it as the encoder it was made for only."
+            )
+        unembedding = module.get_output_embeddings()
+        if unembedding is None:
+            raise ValueError(
+                f"{type(module).__name__} has no language-model head, so it gives no answer to score; load the checkpoint with its head, "
+                "e.g. AutoModelForCausalLM or AutoModelForMaskedLM."
+            )
+        self.unembedding: nn.Module = unembedding
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Who holds it has the model to himself: hooks and gates are the model's own, so two threads must never run it at the same time."""
+        with _LOCKING:
+            return _LOCKS.setdefault(self.module, threading.RLock())
+
+    @property
+    def encoder(self) -> bool:
+        """True for masked language models: every token sees every other, and the answer is read at masked positions."""
+        return self.family.head == "masked"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(layers with attention, query heads)."""
+        return len(self.layers), self.n_heads
+
+    @property
+    def device(self) -> torch.device:
+        """Where token ids go in."""
+        embedding = self.module.get_input_embeddings()
+        where: torch.device = next(embedding.parameters()).device
+        return (
+            where if where.type != "meta" else torch.device(embedding._hf_hook.execution_device)
+        )  # offloaded by accelerate
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The weights' dtype."""
+        found: torch.dtype = next(
+            p.dtype for p in self.module.parameters() if p.is_floating_point()
+        )
+        return found
+
+    @property
+    def final_norm(self) -> nn.Module | None:
+        """The norm before the unembedding; None where the residual stream does not reach the logits linearly."""
+        text = self.config.get_text_config()
+        if getattr(text, "apply_residual_connection_post_layernorm", False):
+            return None  # a BLOOM whose stream goes through its norms
+        if (
+            getattr(text, "do_layer_norm_before", True) is False
+            or getattr(text, "word_embed_proj_dim", text.hidden_size) != text.hidden_size
+        ):
+            return None  # OPT-350m: norms after each layer, and a projection behind them
+        return _submodule(self.module, self.family.final_norm) if self.family.final_norm else None
+
+    def fingerprint(self) -> str:
+        """A short hash over a sample of every weight of every layer: tells a fine-tuned model from its base where names do not."""
+        digest = hashlib.sha256()
+        for block in self.blocks:
+            for parameter in (p for p in block.parameters() if not p.is_meta):
+                flat = parameter.detach().reshape(-1)
+                sample = flat[:: max(1, len(flat) // 64)]
+                digest.update(sample.cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def look(self) -> None:
+        """Find out which layers' W_O can be read as plain numbers, once before a loop."""
+        with self.lock:
+            for layer in self.layers:
+                layer.look()
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens the model has embeddings for."""
+        return int(self.module.get_input_embeddings().weight.shape[0])
+
+    def __repr__(self) -> str:
+        layers, heads = self.shape
+        return f"Model({self.name}, {self.family.name}, {layers} layers x {heads} heads of {self.head_dim}, {self.dtype}, {self.device})"
+
+
+def _family(config: Any, module: nn.Module) -> Family:
+    kind = getattr(config, "model_type", None)
+    if kind in FAMILIES:
+        return FAMILIES[kind]
+    width = config.get_text_config().hidden_size
+    seen = [
+        n
+        for n, m in module.named_modules()
+        if _in_width(m) is not None and _out_width(m) == width and "att" in n.lower()
+    ]
+    looked = (
+        f"Its attention holds {seen[-1]!r}, which may be the output projection. " if seen else ""
+    )
+    raise ValueError(
+        f"the model family {kind!r} is not in headwidget's table ({', '.join(sorted(FAMILIES))}). {looked}"
+        "Teach it with hw.register(hw.Family(name, blocks=…, attention=…, projection=…))."
+    )
+
+
+def _find_layers(
+    module: nn.Module, family: Family, heads: int, text: Any
+) -> tuple[tuple[nn.Module, ...], tuple[Layer, ...]]:
+    """Every block, and every block's attention, each projection checked to be n_heads * head_dim wide."""
+    holder = _submodule(module, family.blocks)
+    if not isinstance(holder, nn.ModuleList):
+        raise ValueError(
+            f"{type(module).__name__} has no list of layers at {family.blocks!r}, where family {family.name!r} keeps them; load the model with "
+            "its language-model head (AutoModelForCausalLM or AutoModelForMaskedLM), or hw.register the family's own paths."
+        )
+    names = {id(m): n for n, m in module.named_modules()}
+    head_dim = int(getattr(text, "head_dim", None) or text.hidden_size // heads)
+    layers = []
+    for index, block in enumerate(holder):
+        attention, projection = (
+            _submodule(block, family.attention),
+            _submodule(block, family.projection),
+        )
+        if attention is None:
+            continue  # a hybrid model's layer without attention
+        name = f"{family.blocks}.{index}.{family.projection}"
+        if projection is None:
+            raise ValueError(
+                f"{names[id(attention)]} ({type(attention).__name__}) has no output projection {name!r}: is it fused with another layer?"
+            )
+        width = _in_width(projection)
+        if width != heads * head_dim:
+            raise ValueError(
+                f"{name} ({type(projection).__name__}) takes {width} numbers in, not {heads} heads x {head_dim} = {heads * head_dim}: its input is not "
+                "the heads' outputs side by side (a fused projection?), so heads cannot be told apart there."
+            )
+        post = _submodule(block, family.post_norm) if family.post_norm else None
+        inside = any(m is projection for m in attention.modules())
+        layers.append(
+            Layer(index, block, attention, projection, post, name, heads, head_dim, inside)
+        )
+    if not layers:
+        raise ValueError(
+            f"no layer of {type(module).__name__} has attention at {family.blocks}.*.{family.attention}; there are no heads to score."
+        )
+    return tuple(holder), tuple(layers)
+
+
+def _kv_heads(text: Any) -> int:
+    if text.model_type == "falcon" and not text.new_decoder_architecture:
+        return 1 if text.multi_query else int(text.num_attention_heads)
+    for key in ("num_key_value_heads", "num_kv_heads"):
+        if (count := getattr(text, key, None)) is not None:
+            return int(count)
+    return int(text.num_attention_heads)
+
+
+def _context(text: Any, family: Family) -> int | None:
+    """The longest input, None where there is no limit (ALiBi)."""
+    most = getattr(text, "max_position_embeddings", None) or getattr(text, "n_positions", None)
+    if most is not None and family.name == "roberta":
+        most -= text.pad_token_id + 1  # its positions start behind the padding id
+    return most
+
+
+def _rope_switch(text: Any) -> int | None:
+    rope = getattr(text, "rope_parameters", None)
+    if not isinstance(rope, dict) or rope.get("rope_type") != "longrope":
+        return None
+    return rope.get("original_max_position_embeddings") or getattr(
+        text, "original_max_position_embeddings", None
+    )
+
+
+def _submodule(module: nn.Module, path: str) -> nn.Module | None:
+    try:
+        return module.get_submodule(path)
+    except AttributeError:
+        return None
+
+
+def _in_width(module: nn.Module) -> int | None:
+    if is_conv1d(module):
+        return int(module.weight.shape[0])  # type: ignore[index]
+    return getattr(module, "in_features", None)
+
+
+def _out_width(module: nn.Module) -> int | None:
+    return int(module.nf) if is_conv1d(module) else getattr(module, "out_features", None)  # type: ignore[arg-type]

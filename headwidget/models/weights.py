@@ -1,0 +1,185 @@
+"""Weights read as the maps they are: a head's values, its output, the unembedding; and what the first MLP makes of an embedding. No forward of the model."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from headwidget.models.model import Layer, Model
+
+ROWS = 1024
+"""How many embeddings go through the MLP at a time."""
+
+
+def is_conv1d(module: nn.Module) -> bool:
+    """GPT-2's linear map, which keeps its weight the other way round."""
+    return type(module).__name__ == "Conv1D"
+
+
+def linear_weight(module: nn.Module) -> Tensor | None:
+    """The weight of a linear map, (in, out), where it is there to be read."""
+    weight = getattr(module, "weight", None)
+    if (
+        not isinstance(weight, Tensor)
+        or not weight.is_floating_point()
+        or weight.dim() != 2
+        or weight.is_meta
+        or weight.dtype.itemsize < 2
+    ):
+        return None
+    return weight if is_conv1d(module) else weight.T  # nn.Linear keeps (out, in)
+
+
+def is_plain(module: nn.Module, weight: Tensor) -> bool:
+    """Does a linear map do what its weight (in, out) says? An adapter, a quantiser or a hook may make it more."""
+    probe = (
+        torch.linspace(-1, 1, len(weight), device=weight.device).cos().to(weight.dtype)[None, None]
+    )  # (1, 1, in)
+    with torch.no_grad():
+        done, read = module(probe) - module(torch.zeros_like(probe)), probe @ weight
+    size = read.abs().max() + 1e-12
+    return torch.allclose(
+        done / size, read / size, rtol=0, atol=1e-3 if weight.dtype.itemsize >= 4 else 5e-2
+    )
+
+
+def working(dtype: torch.dtype) -> torch.dtype:
+    """What numbers are worked out in: float32, or float64 for float64 weights."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+# ---- heads ----
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """W_V by key-value head, and its bias where it has one: what a head reads of a residual stream."""
+
+    weight: Tensor  # (kv head, width, head_dim)
+    bias: Tensor | None  # (kv head, head_dim)
+    repeat: int
+    """How many query heads share a key-value head."""
+
+    def of(self, e: Tensor, *, bias: bool) -> Tensor:
+        """``e W_V [+ b_V]`` for every query head: (row, width) -> (head, row, head_dim)."""
+        values = torch.einsum("rw,kwd->krd", e, self.weight.to(e.dtype))
+        if bias and self.bias is not None:
+            values = values + self.bias[:, None].to(e.dtype)
+        return values.repeat_interleave(self.repeat, dim=0)
+
+
+def values(model: Model, layer: Layer) -> Values:
+    """W_V of a layer; a sentence where it cannot be read."""
+    family, groups, dim = model.family, model.n_kv_heads, layer.head_dim
+    name = f"{family.blocks}.{layer.index}.{family.value}"
+    module = _part(layer.block, family.value)
+    if module is None:
+        raise ValueError(
+            f"there is no value projection {name!r} where family {family.name!r} keeps it; say where it is: hw.register(hw.Family(…, value=…, packed=…))."
+        )
+    weight = linear_weight(module)
+    if weight is None or not is_plain(module, weight):
+        raise TypeError(
+            f"{name} is a {type(module).__name__} whose weight cannot be read as plain numbers (quantised, adapted, or offloaded to disk?); "
+            "load the model whole, unquantised and merged."
+        )
+    bias: Tensor | None = getattr(module, "bias", None)
+    heads = {None: groups, "blocks": layer.heads + 2 * groups, "groups": layer.heads + 2 * groups}[
+        family.packed
+    ]
+    if weight.shape[1] != heads * dim:
+        raise ValueError(
+            f"{name} gives {weight.shape[1]} numbers, not {heads} heads x {dim} = {heads * dim}, so the heads' values cannot be told apart in it; "
+            "say how it is laid out: hw.register(hw.Family(…, value=…, packed=…))."
+        )
+    both = [
+        part.detach() for part in (weight.T, bias) if part is not None
+    ]  # (heads * dim, width) and (heads * dim,)
+    read = [
+        _value_rows(part, layer.heads, groups, dim, family.packed) for part in both
+    ]  # (kv head, dim, …)
+    return Values(
+        read[0].transpose(1, 2), read[1] if bias is not None else None, layer.heads // groups
+    )
+
+
+def _value_rows(rows: Tensor, heads: int, groups: int, dim: int, packed: str | None) -> Tensor:
+    """The rows that make values, (kv head, dim, …)."""
+    if packed == "groups":  # for each group: its queries, its key, its value
+        return rows.reshape(groups, heads // groups + 2, dim, *rows.shape[1:])[:, -1]
+    own = rows[(heads + groups) * dim :] if packed == "blocks" else rows
+    return own.reshape(groups, dim, *rows.shape[1:])
+
+
+# ---- from tokens, to tokens ----
+
+
+def embedded(model: Model, tokens: Tensor) -> Tensor:
+    """The embeddings of ``tokens``, (token, width), as the model's embedding gives them."""
+    found: Tensor = model.module.get_input_embeddings()(tokens.to(model.device))
+    return found
+
+
+def unembedding(model: Model) -> Tensor:
+    """U, (vocabulary, width); its bias, which is the same whatever a head says, is no part of it."""
+    weight = linear_weight(model.unembedding)
+    if weight is None:
+        raise TypeError(
+            f"the unembedding of {model.name}, a {type(model.unembedding).__name__}, cannot be read as plain numbers (quantised, or offloaded to disk?); "
+            "load the model whole and unquantised."
+        )
+    width = model.layers[0].w_o().shape[-1]
+    if weight.shape[0] != width:
+        raise ValueError(
+            f"the unembedding of {model.name} reads {weight.shape[0]} numbers where heads write {width}: there is a projection between them."
+        )
+    return weight.T.detach()
+
+
+def first_mlp(model: Model, e: Tensor) -> Tensor:
+    """Layer 0's MLP applied to layer 0's pre-MLP norm of ``e`` (row, width)."""
+    block, family = model.blocks[0], model.family
+    parts = [_part(block, name) for name in family.mlp]
+    norm = next(
+        (found for name in family.mlp_norm if (found := _part(block, name)) is not None), None
+    )
+    if None in parts or (norm is None and family.mlp_norm):
+        missing = family.mlp if None in parts else family.mlp_norm
+        raise ValueError(
+            f"block 0 of {model.name} has no {' or '.join(map(repr, missing))}, where family {family.name!r} keeps its MLP and the norm before it; say "
+            "where they are with hw.register(hw.Family(…, mlp=…, mlp_norm=…)), or leave the first MLP out: mlp=False."
+        )
+    return torch.cat(
+        [
+            _through([part for part in (norm, *parts) if part is not None], rows)
+            for rows in torch.split(e, ROWS)
+        ]
+    )
+
+
+def _through(parts: list[nn.Module], rows: Tensor) -> Tensor:
+    x: Any = rows[None]  # (1, row, width), as blocks are fed
+    for part in parts:
+        own = next(part.parameters(), None)
+        x = (
+            x if own is None or own.is_meta else x.to(own.device)
+        )  # block 0 may be elsewhere than the embedding
+        adds = (
+            "residual" in inspect.signature(part.forward).parameters
+        )  # BLOOM's MLP adds the stream itself
+        x = part(x, torch.zeros_like(x)) if adds else part(x)
+        x = x[0] if isinstance(x, tuple) else x  # some mixtures of experts give their routing too
+    out: Tensor = x[0]
+    return out
+
+
+def _part(block: nn.Module, path: str) -> nn.Module | None:
+    found: Any = block
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found if isinstance(found, nn.Module) else None

@@ -1,0 +1,209 @@
+"""Scores on disk: safetensors with one JSON string beside the tensors. No pickle; nothing is believed before it is checked."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from headwidget.scores.head_scores import HeadScores
+
+
+VERSION = 2
+"""Written where scores have aspects; files without any are version 1, which older headwidgets read."""
+KEY = "headwidget"
+"""Where the JSON string stands in the file's metadata."""
+_MOST_HEADER = 64 * 1024 * 1024  # bytes; run labels and provenance stay far below
+
+
+def save(scores: HeadScores, path: str | Path) -> Path:
+    """Write ``scores`` to ``path``: complete, or not at all. Gives the path back."""
+    from safetensors.numpy import save_file
+
+    header = {
+        "version": VERSION if scores.aspects else 1,
+        **({"aspects": list(scores.aspects)} if scores.aspects else {}),
+        "method": scores.method,
+        "signed": scores.signed,
+        "layers": list(scores.layers),
+        "heads": scores.shape[1],
+        "tasks": [
+            {"name": n, "category": scores.categories.get(n), "runs": list(scores.runs(n))}
+            for n in scores.tasks
+        ],
+        "meta": dict(scores.meta),
+    }
+    text = json.dumps(header, ensure_ascii=False, allow_nan=False)
+    _header(text)  # what could not be read back is not written
+    arrays = {
+        f"task{i}": np.ascontiguousarray(scores.values(n)) for i, n in enumerate(scores.tasks)
+    }
+    for a, of in enumerate(scores.aspects.values()):
+        arrays |= {
+            f"aspect{a}.task{i}": np.ascontiguousarray(of.values(n)) for i, n in enumerate(of.tasks)
+        }
+    return write_whole(path, lambda temporary: save_file(arrays, temporary, {KEY: text}))
+
+
+def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
+    """Let ``write`` fill a temporary file beside ``path``, then give it its name: ``path`` is old or new, never half."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"the folder {str(target.parent)!r} does not exist; make it first, then write {target.name!r} there."
+        )
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)  # mkstemp's 0600 would keep colleagues out
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return target
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """What :func:`save` wrote, as keyword arguments of ``HeadScores.from_arrays``. No file runs code."""
+    from safetensors import SafetensorError, safe_open
+
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(
+            f"hw.open takes the path of a file that scores.save wrote; got a {type(path).__name__}."
+        )
+    target = Path(path)
+    if not target.is_file():
+        raise FileNotFoundError(f"there is no file {str(target)!r}.")
+    try:
+        with safe_open(target, framework="numpy") as file:
+            text = (file.metadata() or {}).get(KEY)
+            if text is None:
+                raise ValueError("it is a safetensors file, but not one of headwidget's")
+            header = _header(text)
+            aspects, tasks = header.get("aspects", []), header["tasks"]
+            layouts = ["", *(f"aspect{a}." for a in range(len(aspects)))]
+            names = [f"{layout}task{i}" for layout in layouts for i in range(len(tasks))]
+            if sorted(file.keys()) != sorted(names):
+                raise ValueError(
+                    f"its tensors are {sorted(file.keys())[:5]}, where its header promises {names[:5]}"
+                )
+            arrays, *others = [
+                {
+                    task["name"]: _read(file, f"{layout}task{i}", task, header)
+                    for i, task in enumerate(tasks)
+                }
+                for layout in layouts
+            ]
+        return {
+            "arrays": arrays,
+            "method": header["method"],
+            "runs": {t["name"]: t["runs"] for t in tasks},
+            "layers": header["layers"],
+            "signed": header["signed"],
+            "categories": {
+                t["name"]: t["category"] for t in tasks if t.get("category") is not None
+            },
+            "meta": header["meta"],
+            "aspects": dict(zip(aspects, others)),
+        }
+    except RecursionError as error:
+        raise ValueError(
+            f"{str(target)!r} cannot be read as head scores: its header is nested too deeply."
+        ) from error
+    except SafetensorError as error:
+        raise ValueError(
+            f"{str(target)!r} cannot be read as head scores: it is not a file that scores.save wrote, or not a whole one ({error})."
+        ) from error
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"{str(target)!r} cannot be read as head scores: {str(error).rstrip('.')}."
+        ) from error
+
+
+def _read(file: Any, key: str, task: dict[str, Any], header: dict[str, Any]) -> Any:
+    """A tensor of the file; its shape and dtype are looked at before any data is read."""
+    view = file.get_slice(key)
+    expected = [len(task["runs"]), len(header["layers"]), header["heads"]]
+    if view.get_dtype() != "F32" or list(view.get_shape()) != expected:
+        raise ValueError(
+            f"task {task['name']!r} holds {view.get_dtype()} {view.get_shape()}, where its header promises F32 {expected}"
+        )
+    return file.get_tensor(key)
+
+
+def _header(text: str) -> dict[str, Any]:
+    """The JSON header, every field's type checked."""
+    if len(text) > _MOST_HEADER:
+        raise ValueError(
+            f"its header, which holds every run's label, is {len(text)} characters long; {_MOST_HEADER} is the most"
+        )
+    header = json.loads(text, parse_constant=_no_constant)
+    if not isinstance(header, dict):
+        raise ValueError("its header is not a JSON object")
+    if type(header.get("version")) is not int:
+        raise ValueError("its header has no version")
+    if header["version"] not in (1, VERSION):
+        raise ValueError(
+            f"it is version {header['version']}; this headwidget reads versions 1 and {VERSION}; use a headwidget of the same age"
+        )
+    aspects = header.get("aspects", [])
+    _need(
+        isinstance(aspects, list)
+        and all(isinstance(a, str) for a in aspects)
+        and len(set(aspects)) == len(aspects),
+        "aspects",
+    )
+    _need(isinstance(header.get("method"), str), "method")
+    _need(isinstance(header.get("signed"), bool), "signed")
+    _need(_counts(header.get("layers")), "layers")
+    _need(type(header.get("heads")) is int and 0 < header["heads"] < 2**31, "heads")
+    _need(isinstance(header.get("meta"), dict) and _finite(header["meta"]), "meta")
+    _need(isinstance(header.get("tasks"), list) and len(header["tasks"]) > 0, "tasks")
+    tasks: list[Any] = header["tasks"]
+    for task in tasks:
+        _need(isinstance(task, dict) and isinstance(task.get("name"), str), "tasks (a name)")
+        _need(
+            task.get("category") is None or isinstance(task["category"], str),
+            f"tasks (the category of {task['name']!r})",
+        )
+        runs = task.get("runs")
+        _need(
+            isinstance(runs, list) and all(isinstance(r, str) for r in runs),
+            f"tasks (the runs of {task['name']!r})",
+        )
+    _need(len({task["name"] for task in tasks}) == len(tasks), "tasks (names that differ)")
+    return header
+
+
+def _counts(numbers: object) -> bool:
+    return isinstance(numbers, list) and all(type(n) is int and 0 <= n < 2**31 for n in numbers)
+
+
+def _finite(value: Any) -> bool:
+    """JSON such as 1e999 becomes inf without a word; it must not."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            return False
+        stack += item.values() if isinstance(item, dict) else item if isinstance(item, list) else []
+    return True
+
+
+def _need(fine: bool, what: str) -> None:
+    if not fine:
+        raise ValueError(f"its header's {what} is missing or of the wrong kind")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"its header holds {name}, which is not JSON")

@@ -1,0 +1,180 @@
+"""What the runs of a head say together: the reductions behind every view, in numpy.
+
+Twin of ``js/reduce.ts``; ``tests/golden/reduce.json`` holds the two together. Everything here takes plain arrays:
+``values`` is (run, layer, head), a *map* is (layer, head). Scores are float32 on both sides and thresholds are rounded
+to float32 before they are compared, so that Python and the browser agree on every head, also at the edge.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+How = Literal["mean", "median", "always", "any"] | float
+
+QUICK, ONE_THREAD = 100_000_000, 262_144
+"""Multiplications of a product of matrices: what one core does in a moment, and what OpenBLAS leaves to one thread."""
+MOST_RANKS = 33
+"""At most this many order statistics a head cross the wire; the first and the last are the exact minimum and maximum."""
+
+
+def runs_needed(agreement: float, runs: int) -> int:
+    """How many of ``runs`` make up the fraction ``agreement``: 0 means any (one run), 1 means always (all of them).
+
+    >>> runs_needed(0.5, 10), runs_needed(0.0, 10), runs_needed(1.0, 10)
+    (5, 1, 10)
+    """
+    if not 0.0 <= agreement <= 1.0:
+        raise ValueError(
+            f"agreement is a fraction of the runs, from 0 (any) to 1 (always); got {agreement!r}."
+        )
+    return max(1, math.ceil(agreement * runs - 1e-9))  # 0.1 * 30 is 3.0000000000000004
+
+
+def mean(values: Array) -> Array:
+    """The mean over runs, summed in float64."""
+    found: Array = values.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return found
+
+
+def order_statistic(values: Array, agreement: float) -> Array:
+    """The value reached by at least the fraction ``agreement`` of the runs.
+
+    >>> v = np.array([[[1.0]], [[2.0]], [[3.0]]], dtype=np.float32)
+    >>> [float(order_statistic(v, q)[0, 0]) for q in (0.0, 0.5, 1.0)]
+    [3.0, 2.0, 1.0]
+    """
+    runs = len(values)
+    rank = runs - runs_needed(agreement, runs)
+    found: Array = np.partition(values, rank, axis=0)[rank]
+    return found
+
+
+def reduce(values: Array, how: How = "mean") -> Array:
+    """One map from many runs: ``"mean"``, ``"median"``, ``"always"`` (min), ``"any"`` (max), or an agreement in [0, 1]."""
+    if how == "mean":
+        return mean(values)
+    if how == "median":
+        return np.median(values.astype(np.float64), axis=0).astype(np.float32)
+    if how == "always":
+        return order_statistic(values, 1.0)
+    if how == "any":
+        return order_statistic(values, 0.0)
+    if isinstance(how, numbers.Real) and not isinstance(how, bool):
+        return order_statistic(values, float(how))
+    raise ValueError(
+        f"reduction {how!r} is not known; use 'mean', 'median', 'always', 'any' or a number from 0 to 1."
+    )
+
+
+def float32(threshold: float) -> np.float32:
+    """A threshold as it is compared; beyond the largest float32 it is infinite, and nothing reaches it."""
+    with np.errstate(over="ignore"):
+        return np.float32(threshold)
+
+
+def reaches(values: Array, threshold: float) -> Mask:
+    """Where a score reaches the threshold, compared in float32 as the browser does."""
+    return values >= float32(threshold)
+
+
+def on(values: Array, threshold: float, agreement: float = 1.0) -> Mask:
+    """Heads that reach ``threshold`` in at least the fraction ``agreement`` of their runs."""
+    return reaches(order_statistic(values, agreement), threshold)
+
+
+def whole(scores: Array) -> float:
+    """The sum of ``|score|`` over a map, added up in the order the browser adds."""
+    return float(np.cumsum(np.abs(scores.astype(np.float64)))[-1])
+
+
+def share(scores: Array) -> Array:
+    """A map as shares of its whole: ``|score| / sum |score|`` (all zero when the map is)."""
+    size, total = np.abs(scores.astype(np.float64)), whole(scores)
+    return (size / total if total > 0 else size).astype(np.float32)
+
+
+def elbow(scores: Array) -> float:
+    """The published cut-off: in the sorted ``|score|``, the value farthest below the chord from first to last.
+
+    >>> elbow(np.array([[10.0, 9.0, 1.0, 0.5, 0.0]], dtype=np.float32))
+    1.0
+    """
+    size = np.sort(np.abs(scores.astype(np.float64)).ravel())[::-1]
+    if len(size) < 3 or size[0] == size[-1]:
+        return float(size[0]) if len(size) else 0.0
+    along = np.arange(len(size)) / (len(size) - 1)
+    drop = (size - size[-1]) / (size[0] - size[-1])
+    return float(
+        size[int(np.argmax(1.0 - along - drop))]
+    )  # distance from the chord, up to a constant
+
+
+def top(scores: Array, k: int) -> list[tuple[int, int]]:
+    """The ``k`` largest heads of a map as (layer, head), largest first; ties go to the lower layer, then head."""
+    heads = scores.shape[1]
+    order = np.argsort(-scores.ravel().astype(np.float64), kind="stable")[: max(0, k)]
+    return [(int(i) // heads, int(i) % heads) for i in order]
+
+
+def interval(
+    values: Array, *, level: float = 0.95, draws: int = 1000, seed: int = 0
+) -> tuple[Array, Array]:
+    """Bootstrap interval of the mean over runs: the lower and the upper map. One run has no width: both are that run."""
+    runs = len(values)
+    if runs == 1:
+        return values[0].copy(), values[0].copy()
+    rng = np.random.default_rng(seed)
+    weights = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=draws).astype(
+        np.float32
+    ) / np.float32(runs)  # (draw, run)
+    flat = values.reshape(runs, -1)  # (run, layer * head)
+    low, high = np.empty(flat.shape[1], np.float32), np.empty(flat.shape[1], np.float32)
+    ends = (0.5 - level / 2, 0.5 + level / 2)
+    for start in range(0, flat.shape[1], 4096):  # bounded memory: draws x 4096
+        part = slice(start, start + 4096)
+        low[part], high[part] = np.quantile(_means(weights, flat[:, part]), ends, axis=0)
+    return low.reshape(values.shape[1:]), high.reshape(values.shape[1:])
+
+
+def _means(weights: Array, flat: Array) -> Array:
+    """``weights @ flat``, (draw, head), by one thread where that is quick: OpenBLAS' others spin for 0.1 s after their work, and slow a live run."""
+    draws, runs = weights.shape
+    if draws * flat.size > QUICK:
+        return weights @ flat
+    found = np.empty((draws, flat.shape[1]), np.float32)
+    some = max(1, ONE_THREAD // (8 * runs))  # draws at a time, for 8 heads
+    for start in range(0, draws, some):
+        for head in range(0, flat.shape[1], 8):
+            np.matmul(
+                weights[start : start + some],
+                flat[:, head : head + 8],
+                out=found[start : start + some, head : head + 8],
+            )
+    return found
+
+
+def ranks(runs: int, most: int = MOST_RANKS) -> list[int]:
+    """Which order statistics of ``runs`` sorted runs are kept: all while there are few, else ``most`` evenly spread.
+
+    >>> ranks(4), ranks(100, most=3)
+    ([0, 1, 2, 3], [0, 50, 99])
+    """
+    if runs <= most:
+        return list(range(runs))
+    return [math.floor(i * (runs - 1) / (most - 1) + 0.5) for i in range(most)]
+
+
+def kept_rank(kept: list[int], runs: int, agreement: float) -> int:
+    """Index into ``kept`` of the order statistic for ``agreement``.
+
+    Where that very rank was not kept, the next lower one stands in: the browser may understate agreement, never overstate it.
+    """
+    rank = runs - runs_needed(agreement, runs)
+    return max(i for i, r in enumerate(kept) if r <= rank)

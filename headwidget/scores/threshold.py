@@ -1,0 +1,235 @@
+"""Which heads pass a threshold: the rules, and what each is compared with.
+
+A head's *strength* is what a threshold is compared with: the score, or for signed scores the score (``sign="helps"``), its
+negative (``"hurts"``) or its size (``"either"``). Every rule gives each task one *cut*: heads whose strength reaches it pass.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from headwidget.scores import provenance, reduce
+
+if TYPE_CHECKING:
+    from headwidget.scores.head_scores import HeadScores
+    from headwidget.scores.reduce import Array, Mask
+
+ANY_POSITIVE = np.float32(1e-45)
+"""The smallest float32 above zero: what a cut of signed scores never falls below."""
+
+CHOICES: dict[str, tuple[str | None, ...]] = {
+    "rule": ("value", "top", "percent", "elbow"),
+    "sign": ("either", "helps", "hurts"),
+    "reduction": ("mean", "median"),
+    "normalize": (None, "share"),
+}
+"""The settings that take one of a few values."""
+
+START = {"value": None, "top": 10.0, "percent": 5.0, "elbow": 1.0}
+"""The threshold a rule starts with."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What decides which heads pass; :class:`headwidget.Explorer` says what each field means."""
+
+    tasks: tuple[str, ...] | None = None
+    threshold: float | None = None
+    rule: str = "value"
+    sign: str = "either"
+    reduction: str = "mean"
+    normalize: str | None = None
+
+
+T = TypeVar("T", bound=Threshold)
+NAMES = tuple(field.name for field in fields(Threshold))
+
+
+def settings(scores: HeadScores, **given: Any) -> Threshold:
+    """Checked settings for these scores; what is not given is as the scores are shown at first."""
+    if unknown := [name for name in given if name not in NAMES]:
+        raise TypeError(
+            f"there is no setting {', '.join(map(repr, unknown))}; the settings are {', '.join(NAMES)}."
+        )
+    asked = {
+        name: value for name, value in provenance.display(scores, given).items() if name in NAMES
+    }
+    checked = {name: check(scores, name, value) for name, value in asked.items()}
+    checked.setdefault("threshold", START[checked.get("rule", "value")])
+    checked.setdefault("tasks", list(scores.tasks))
+    return Threshold(**{**checked, "tasks": tuple(checked["tasks"])})
+
+
+def check(scores: HeadScores, name: str, value: Any) -> Any:
+    """A setting's value as it is kept, or a sentence about what is wrong with it."""
+    if name in CHOICES:
+        return choice(name, value, CHOICES[name])
+    return {"tasks": _tasks, "threshold": _threshold}[name](scores, value)
+
+
+def choice(name: str, value: Any, allowed: tuple[str | None, ...]) -> str | None:
+    """One of a few words, or None where that is one of them."""
+    if not (value is None or isinstance(value, str)) or value not in allowed:
+        raise ValueError(f"{name} {value!r} is not known; use {' or '.join(map(repr, allowed))}.")
+    return value
+
+
+def many(value: Any, what: str) -> list[Any]:
+    """A list of whatever is given, but for text."""
+    try:
+        if not isinstance(value, str):
+            return list(value)
+    except TypeError:  # it holds nothing
+        pass
+    raise ValueError(f"{what}; got {value!r}.")
+
+
+def _tasks(scores: HeadScores, value: Any) -> list[str]:
+    names = many(value, "tasks is a list of task names")
+    for name in names:
+        known_task(scores, name)
+        if names.count(name) > 1:
+            raise ValueError(f"tasks names {name!r} twice.")
+    return names
+
+
+def known_task(scores: HeadScores, value: Any) -> str:
+    """The name of a task that the scores have."""
+    if not isinstance(value, str) or value not in scores.tasks:
+        raise ValueError(
+            f"no task {value!r} in these scores; they have {', '.join(map(repr, scores.tasks))}."
+        )
+    return value
+
+
+def is_number(value: Any) -> bool:
+    """Is it a finite number?"""
+    try:
+        return (
+            isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+        )
+    except OverflowError:  # a whole number beyond any float
+        return False
+
+
+def _threshold(_: HeadScores, value: Any) -> float | None:
+    if value is None:
+        return None
+    if not is_number(value):
+        raise ValueError(f"threshold is a finite number, or None for no threshold; got {value!r}.")
+    return float(value)
+
+
+def number(scores: HeadScores, task: str, settings: Threshold) -> Array:
+    """The map of a task: mean or median over runs, or its share of the whole."""
+    found = reduce.reduce(
+        scores.values(task), "median" if settings.reduction == "median" else "mean"
+    )
+    return reduce.share(found) if settings.normalize == "share" else found
+
+
+def strength(scores: HeadScores, task: str, settings: Threshold) -> Array:
+    """What a task's threshold is compared with."""
+    shares = number(scores, task, settings)
+    if not scores.signed:
+        return shares
+    if settings.sign == "either":
+        return np.abs(shares)
+    direction = 1 if settings.sign == "helps" else -1
+    signs = np.sign(
+        reduce.reduce(scores.values(task), "median" if settings.reduction == "median" else "mean")
+    )
+    out: Array = (np.abs(shares) * (signs * direction)).astype(np.float32)
+    return out
+
+
+def cut(strengths: Array, settings: Threshold, signed: bool) -> np.float32 | None:
+    """The strength a head must reach under the rule; None without a threshold. Heads that tie with the last one pass too."""
+    if settings.threshold is None:
+        return None
+    if settings.rule == "value":
+        return reduce.float32(settings.threshold)
+    if settings.rule == "elbow":
+        found = reduce.float32(
+            settings.threshold * reduce.elbow(np.maximum(strengths, 0) if signed else strengths)
+        )
+    else:
+        k = kept(settings.rule, settings.threshold, strengths.size)
+        if k == 0:
+            return np.float32(np.inf)
+        found = np.sort(strengths.ravel())[::-1][k - 1]
+    return max(found, ANY_POSITIVE) if signed else found
+
+
+def kept(rule: str, threshold: float, heads: int) -> int:
+    """How many heads "top" or "percent" keep.
+
+    >>> kept("top", 3.0, 9), kept("percent", 5.0, 270), kept("top", 99, 9)
+    (3, 14, 9)
+    """
+    k = math.floor(threshold) if rule == "top" else math.ceil(threshold / 100 * heads - 1e-9)
+    return min(max(k, 0), heads)
+
+
+def passing(scores: HeadScores, task: str, settings: Threshold) -> Mask | None:
+    """Which heads of a task pass the threshold; None without one."""
+    strengths = strength(scores, task, settings)
+    edge = cut(strengths, settings, scores.signed)
+    return None if edge is None else strengths >= edge
+
+
+def run_cut(scores: HeadScores, task: str, settings: Threshold) -> np.float32:
+    """The cut on the scale of the runs: top, percent and elbow do not depend on scale, and a share is turned back."""
+    plain = Threshold(
+        threshold=settings.threshold,
+        rule=settings.rule,
+        sign=settings.sign,
+        reduction=settings.reduction,
+    )
+    edge = cut(strength(scores, task, plain), plain, scores.signed)
+    assert edge is not None
+    if settings.normalize is None or settings.rule != "value":
+        return edge
+    whole = reduce.whole(number(scores, task, plain))
+    if whole == 0 and edge > 0:
+        return np.float32(np.inf)  # of nothing, every share is zero
+    return reduce.float32(float(edge) * whole)
+
+
+def either(masks: Sequence[Mask | None]) -> Mask | None:
+    """Heads that any of the masks has; None where there is no mask."""
+    found = [mask for mask in masks if mask is not None]
+    return np.logical_or.reduce(found) if found else None
+
+
+def categories_of(scores: HeadScores) -> dict[str, list[str]]:
+    """Each category and its tasks, in the order of the tasks; a task that has no category is one of its own."""
+    out: dict[str, list[str]] = {}
+    for name in scores.tasks:
+        out.setdefault(scores.categories.get(name, name), []).append(name)
+    return out
+
+
+def for_categories(settings: T) -> T:
+    """Without a threshold, heads are classified at each task's elbow."""
+    if settings.threshold is not None:
+        return settings
+    return replace(settings, rule="elbow", threshold=START["elbow"])
+
+
+def members(scores: HeadScores, settings: Threshold) -> dict[str, Mask]:
+    """Each category that has a task shown, and the heads that pass in one of those: (layer, head)."""
+    at = for_categories(settings)
+    wanted = scores.tasks if settings.tasks is None else settings.tasks
+    found: dict[str, Mask] = {}
+    for category, names in categories_of(scores).items():
+        passes = [passing(scores, name, at) for name in names if name in wanted]
+        if passes:
+            found[category] = np.logical_or.reduce([mask for mask in passes if mask is not None])
+    return found

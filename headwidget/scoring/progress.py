@@ -1,0 +1,28 @@
+"""The progress bar of everything that takes a while."""
+
+from __future__ import annotations
+
+
+class Progress:
+    """A tqdm bar that names task and method, in prompts or what else a method counts in."""
+
+    def __init__(self, total: float, unit: str, method: str, shown: bool) -> None:
+        from tqdm.auto import tqdm
+
+        self.method = method
+        self.bar = tqdm(
+            total=total,
+            desc=method,
+            disable=not shown,
+            bar_format=f"{{l_bar}}{{bar}}| {{n:.0f}}/{{total}} {unit} [{{elapsed}}<{{remaining}}]",
+        )
+
+    def note(self, task: str, steps: float) -> None:
+        self.bar.set_description(f"{self.method} · {task}", refresh=not steps)
+        self.bar.update(steps)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.close()

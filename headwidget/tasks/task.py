@@ -1,0 +1,292 @@
+"""Tasks: prompts with their answers, from Python, CSV, JSONL, a data frame or a dataset."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import operator
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Example(NamedTuple):
+    """One prompt, the answer that should follow (as written, leading space and all), and a wrong answer where there is one."""
+
+    prompt: str
+    answer: str
+    foil: str | None = None
+
+
+@dataclass(frozen=True, init=False)
+class Task:
+    """A named list of examples that ask the same of a model; ``held_out`` are the indices of those that nothing is fitted on.
+
+    >>> task = Task("capitals", [("The capital of France is", " Paris"), ("The capital of Italy is", " Rome", " Paris")], held_out=[1])
+    >>> len(task), task.examples[1].foil, task.held_out
+    (2, ' Paris', (1,))
+    """
+
+    name: str
+    examples: tuple[Example, ...]
+    category: str | None
+    held_out: tuple[int, ...]
+
+    def __init__(
+        self,
+        name: str,
+        examples: Iterable[tuple[str, str] | tuple[str, str, str | None]],
+        category: str | None = None,
+        held_out: Iterable[int] = (),
+    ) -> None:
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"a task needs a name; got {name!r}.")
+        if category is not None and not isinstance(category, str):
+            raise ValueError(f"task {name!r}: the category must be text; got {category!r}.")
+        if isinstance(examples, str):
+            raise ValueError(
+                f"task {name!r}: examples is a list of (prompt, answer) or (prompt, answer, foil); got the text {examples!r}."
+            )
+        checked = tuple(_example(name, i, e) for i, e in enumerate(examples))
+        if not checked:
+            raise ValueError(
+                f"task {name!r} has no examples; give it a list of (prompt, answer) or (prompt, answer, foil)."
+            )
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "examples", checked)
+        object.__setattr__(self, "category", category)
+        object.__setattr__(self, "held_out", _held_out(name, held_out, len(checked)))
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __iter__(self) -> Iterator[Example]:
+        return iter(self.examples)
+
+    def __repr__(self) -> str:
+        held_out = f", {len(self.held_out)} held out" if self.held_out else ""
+        return f"Task({self.name!r}, {len(self)} example{'s' * (len(self) != 1)}{held_out}{f', category {self.category!r}' if self.category else ''})"
+
+    def sample(self, count: int, *, seed: int = 0) -> Task:
+        """The same task with ``count`` of its examples, drawn with a seed; all of them when there are fewer. The share held out stays as it is.
+
+        >>> len(Task("sums", [(f"{n} + 1 =", f" {n + 1}") for n in range(9)]).sample(4))
+        4
+        """
+        if not isinstance(count, int) or count < 1:
+            raise ValueError(f"task {self.name!r}: a sample has 1 example or more; got {count!r}.")
+        rng, count = random.Random(seed), min(count, len(self))
+        if not self.held_out:
+            return self._of(rng.sample(range(len(self)), count))
+        test, train = (
+            list(self.held_out),
+            [i for i in range(len(self)) if i not in set(self.held_out)],
+        )
+        share = round(count * len(test) / len(self))
+        if count > 1 and train:
+            share = min(
+                max(share, 1, count - len(train)), count - 1, len(test)
+            )  # some of both, wherever there are two or more
+        return self._of(rng.sample(test, share) + rng.sample(train, count - share))
+
+    def split(self) -> tuple[Task, Task]:
+        """The examples to fit on, and those held out, as two tasks of the same name.
+
+        >>> train, test = Task("sums", [(f"{n} + 1 =", f" {n + 1}") for n in range(8)], held_out=[3, 7]).split()
+        >>> len(train), test.examples[0].prompt
+        (6, '3 + 1 =')
+        """
+        if not self.held_out:
+            raise ValueError(
+                f"task {self.name!r} has no held-out examples, so there is nothing to split; name them: Task(…, held_out=[indices])."
+            )
+        if len(self.held_out) == len(self):
+            raise ValueError(
+                f"task {self.name!r}: all {len(self)} examples are held out, so none are left to fit on."
+            )
+        held_out = set(self.held_out)
+        parts = (
+            [e for i, e in enumerate(self.examples) if (i in held_out) is held]
+            for held in (False, True)
+        )
+        train, test = (Task(self.name, part, self.category) for part in parts)
+        return train, test
+
+    def _of(self, chosen: Iterable[int]) -> Task:
+        """The same task with only the chosen examples, in their order."""
+        order = sorted(chosen)
+        held_out = set(self.held_out)
+        return Task(
+            self.name,
+            [self.examples[i] for i in order],
+            self.category,
+            [new for new, old in enumerate(order) if old in held_out],
+        )
+
+    @classmethod
+    def read(
+        cls,
+        source: Any,
+        name: str | None = None,
+        *,
+        category: str | None = None,
+        prompt: str = "prompt",
+        answer: str = "answer",
+        foil: str = "foil",
+        split: str = "split",
+    ) -> Task:
+        """A task from a .csv, .jsonl or .json file, a pandas frame, a ``datasets.Dataset`` or a list of dicts.
+
+        ``prompt``, ``answer``, ``foil`` and ``split`` name the columns; the last two may be missing. The split's cells say ``train``, or ``held_out``
+        or ``test``. A file's task is named after it unless ``name`` says otherwise.
+
+        >>> Task.read([{"q": "2 + 2 =", "a": " 4"}], "sums", prompt="q", answer="a").examples
+        (Example(prompt='2 + 2 =', answer=' 4', foil=None),)
+        """
+        if name is None:
+            if not isinstance(source, (str, Path)):
+                raise ValueError(
+                    "a task read from data in memory needs a name: Task.read(data, 'name')."
+                )
+            name = Path(source).stem
+        examples, held_out = [], []
+        for i, row in enumerate(_rows(source)):
+            if missing := [column for column in (prompt, answer) if column not in row]:
+                have = ", ".join(map(repr, row))
+                raise ValueError(
+                    f"task {name!r}, row {i}: no column {missing[0]!r}; it has {have}. Name yours with prompt=…, answer=…, foil=…."
+                )
+            wrong = row.get(foil)
+            examples.append((row[prompt], row[answer], None if _blank(wrong) else wrong))
+            part: Any = row.get(split)
+            if not _blank(part) and part not in _PARTS:
+                raise ValueError(
+                    f"task {name!r}, row {i}: the column {split!r} says {part!r}; it takes 'train', 'held_out' or 'test'. If it means something "
+                    "else, name another column with split=…."
+                )
+            if _PARTS.get(str(part)):
+                held_out.append(i)
+        return cls(name, examples, category, held_out)
+
+
+_PARTS = {"train": False, "held_out": True, "test": True}
+"""What a split column may say, and whether it means held out."""
+
+
+def _held_out(task: str, given: Iterable[int], count: int) -> tuple[int, ...]:
+    """The checked indices, sorted."""
+    seen: set[int] = set()
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise ValueError(f"task {task!r}: held_out is a list of example indices; got {given!r}.")
+    for i in given:
+        try:
+            index = None if isinstance(i, bool) else operator.index(i)
+        except TypeError:
+            index = None
+        if index is None or not 0 <= index < count:
+            raise ValueError(
+                f"task {task!r}: held_out takes indices of its examples, 0 to {count - 1}; got {i!r}."
+            )
+        if index in seen:
+            raise ValueError(f"task {task!r}: held_out names example {index} twice.")
+        seen.add(index)
+    return tuple(sorted(seen))
+
+
+def _example(task: str, i: int, given: Any) -> Example:
+    """One checked example, or a sentence about what is wrong with it."""
+    where = f"task {task!r}, example {i}"
+    if isinstance(given, Mapping):
+        raise ValueError(
+            f"{where}: an example is (prompt, answer) or (prompt, answer, foil); for dicts, use hw.Task.read(rows, {task!r})."
+        )
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__len__") or len(given) not in (2, 3):
+        raise ValueError(
+            f"{where}: an example is (prompt, answer) or (prompt, answer, foil); got {given!r}."
+        )
+    example = Example(*given)
+    for part, text in zip(("prompt", "answer", "foil"), example):
+        if part == "foil" and text is None:
+            continue
+        if not isinstance(text, str):
+            raise ValueError(f"{where}: the {part} must be text; got {text!r}.")
+        if not text or (part == "prompt" and not text.strip()):
+            raise ValueError(f"{where}: the {part} is empty; leave the example out or fill it in.")
+    if example.foil == example.answer:
+        raise ValueError(
+            f"{where}: the foil {example.foil!r} is the answer itself; a foil is a wrong answer."
+        )
+    return example
+
+
+def _rows(source: Any) -> Iterator[Mapping[str, Any]]:
+    """The source's rows as dicts."""
+    if isinstance(source, (str, Path)):
+        yield from _file_rows(Path(source))
+    elif hasattr(source, "to_dict") and hasattr(source, "columns"):  # a pandas frame
+        yield from source.to_dict("records")
+    else:  # a datasets.Dataset and a list of dicts both give their rows when iterated
+        for i, row in enumerate(source):
+            if not isinstance(row, Mapping):
+                raise ValueError(
+                    f"row {i} must be a dict of columns; got a {type(row).__name__}. For pairs, use hw.Task(name, pairs)."
+                )
+            yield row
+
+
+def _file_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {str(path)!r}.")
+    kind = path.suffix.lower()
+    if kind == ".csv":
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            try:
+                yield from csv.DictReader(file)
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{path.name} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8."
+                ) from error
+    elif kind == ".jsonl":
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield _json_row(line, f"{path.name}, line {number}")
+    elif kind == ".json":
+        try:
+            rows = json.loads(path.read_text(encoding="utf-8"))
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path.name}: not JSON ({error.msg} at line {error.lineno})."
+            ) from error
+        if not isinstance(rows, list):
+            raise ValueError(
+                f"{path.name} must hold a JSON list of objects; it holds a {type(rows).__name__}."
+            )
+        yield from _rows(rows)
+    else:
+        raise ValueError(
+            f"{path.name}: tasks are read from .csv, .jsonl or .json files; for others, pass a list of dicts or a frame."
+        )
+
+
+def _json_row(line: str, where: str) -> Mapping[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{where}: not JSON ({error.msg} at character {error.pos}).") from error
+    if not isinstance(row, Mapping):
+        raise ValueError(f"{where}: a row must be a JSON object; it is a {type(row).__name__}.")
+    return row
+
+
+def _blank(value: Any) -> bool:
+    """No foil: None, an empty CSV cell, or pandas' NaN."""
+    return (
+        value is None
+        or (isinstance(value, str) and not value)
+        or (isinstance(value, float) and math.isnan(value))
+        or type(value).__name__ == "NAType"
+    )

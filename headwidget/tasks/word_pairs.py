@@ -1,0 +1,52 @@
+"""Relations: pairs of words, source and target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headwidget.tasks.task import Task
+
+
+class Relation(Task):
+    """Words and what they are related to, for ``method="relations"``. A pair is scored where both words are one token behind a space.
+
+    For methods that run the model, a relation is a task like any other: the source is the prompt and the target the answer.
+
+    >>> capitals = Relation("country to capital", [("France", "Paris"), ("Japan", "Tokyo")], "Knowledge")
+    >>> len(capitals), capitals.pairs[0], capitals.examples[0].answer
+    (2, ('France', 'Paris'), ' Paris')
+    """
+
+    def __init__(
+        self, name: str, pairs: Iterable[tuple[str, str]], category: str | None = None
+    ) -> None:
+        if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+            raise ValueError(
+                f"relation {name!r}: pairs is a list of (source, target); got {pairs!r}."
+            )
+        super().__init__(name, [_words(name, i, pair) for i, pair in enumerate(pairs)], category)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Source and target, without the space."""
+        return tuple((e.prompt, e.answer.strip()) for e in self.examples)
+
+    def __repr__(self) -> str:
+        return f"Relation({self.name!r}, {len(self)} pair{'s' * (len(self) != 1)}{f', category {self.category!r}' if self.category else ''})"
+
+    def _of(self, chosen: Iterable[int]) -> Relation:
+        return Relation(self.name, [self.pairs[i] for i in sorted(chosen)], self.category)
+
+
+def _words(name: str, i: int, pair: object) -> tuple[str, str]:
+    """A pair as prompt and answer, or a sentence about what is wrong with it."""
+    if (
+        not isinstance(pair, (tuple, list))
+        or len(pair) != 2
+        or not all(isinstance(word, str) and word.strip() for word in pair)
+    ):
+        raise ValueError(
+            f"relation {name!r}, pair {i}: a pair is (source, target), two words; got {pair!r}."
+        )
+    source, target = (word.strip() for word in pair)
+    return source, f" {target}"

@@ -1,0 +1,223 @@
+// What is shown, as a drawing (SVG), a picture (PNG) and a table (CSV): made here in the browser, without a kernel.
+
+import { axisTicks, rgbs } from "../panels/heatmap";
+import { headAt, type State, type Store } from "../store";
+import { arrange, type Layout, slotsOf } from "./layout";
+import { categoryColours, css, type Rgb, stops } from "./palette";
+import type { Panel, Picture } from "./picture";
+import { barTicks, place } from "./scales";
+import { selectedCells } from "./selection";
+import { categoriesOf } from "./views";
+
+const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif";
+const [LEFT, TOP, BOTTOM, GAP] = [44, 24, 36, 14]; // around each map, in pixels
+const WIDTH = 1000;
+const DIMMED = 0.13;
+
+/** Text as XML takes it: no control characters, no halves of letters. */
+const escaped = (text: string): string =>
+  text
+    .replace(/\p{Cc}/gu, " ")
+    .replace(/[\p{Cs}\ufffe\uffff]/gu, "\ufffd")
+    .replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]!);
+const round = (value: number): number => Math.round(value * 100) / 100;
+
+interface Put {
+  readonly size?: number;
+  readonly anchor?: "start" | "middle" | "end";
+  readonly weight?: number;
+  readonly turn?: boolean;
+}
+
+function text(
+  x: number,
+  y: number,
+  words: string,
+  { size = 11, anchor = "start", weight = 400, turn = false }: Put = {},
+): string {
+  const where = turn
+    ? `transform="translate(${round(x)} ${round(y)}) rotate(-90)"`
+    : `x="${round(x)}" y="${round(y)}"`;
+  return `<text ${where} font-size="${size}" text-anchor="${anchor}" font-weight="${weight}">${escaped(words)}</text>`;
+}
+
+/** The drawing, on white, as text. Cells are vector squares, one path a colour. */
+export function svg(store: Store): string {
+  const { scores } = store.state;
+  const picture = store.picture();
+  if (!scores || !picture?.panels.length)
+    throw new Error("There is nothing to save: no task is shown.");
+  const [layers, heads] = [scores.layers.length, scores.heads];
+  const [across, down] = picture.layersOn === "y" ? [heads, layers] : [layers, heads];
+  const beside = picture.legend.length ? 190 : 96;
+  const layout = arrange({
+    width: WIDTH,
+    ratio: 1,
+    across,
+    down,
+    maps: picture.panels.length,
+    columns: picture.columns,
+    beside,
+  });
+  const [w, h] = [layout.cellWidth * across, layout.cellHeight * down];
+  const { columns } = layout;
+  const slots = slotsOf(picture, columns);
+  const rows = Math.max(...slots.map(([row]) => row)) + 1;
+  const parts = picture.panels.map((panel, i) => {
+    const [row, column] = slots[i]!;
+    const [x, y] = [LEFT + column * (w + LEFT + GAP), TOP + row * (h + TOP + BOTTOM) + 4];
+    return drawMap(store.state, picture, panel, layout, x, y);
+  });
+  const right = LEFT + columns * (w + LEFT + GAP) - GAP - LEFT + 24;
+  parts.push(
+    picture.legend.length ? drawLegend(store.state, picture, right) : drawBar(picture, right, h),
+  );
+  const source = [scores.model, scores.method].filter(Boolean).join(" · ");
+  const height = Math.max(rows * (h + TOP + BOTTOM), TOP + picture.legend.length * 20) + 24;
+  parts.push(`<g fill="#666">${text(LEFT, height - 6, source, { size: 10 })}</g>`);
+  const width = Math.ceil(right + beside);
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${FONT}" fill="#222"><rect width="100%" height="100%" fill="#fff"/>${parts.join("")}</svg>`;
+}
+
+function drawMap(
+  state: State,
+  picture: Picture,
+  panel: Panel,
+  layout: Layout,
+  x: number,
+  y: number,
+): string {
+  const { scores } = state;
+  const { cellWidth, cellHeight, across, down } = layout;
+  const classes = picture.colours === "categories";
+  const colours = rgbs(picture.colours, "light", categoriesOf(scores!).size);
+  const paths = new Map<string, string>();
+  for (let v = 0; v < down; v++) {
+    for (let u = 0; u < across; u++) {
+      const cell = picture.layersOn === "y" ? v * across + u : u * down + v;
+      const dim = panel.passes && !panel.passes[cell];
+      const key = `${css(colours[classes ? panel.values[cell]! : place(panel.values[cell]!, picture.range)]!)}${dim ? `" fill-opacity="${DIMMED}` : ""}`;
+      const square = `M${x + u * cellWidth} ${y + v * cellHeight}h${cellWidth}v${cellHeight}h-${cellWidth}z`;
+      paths.set(key, (paths.get(key) ?? "") + square);
+    }
+  }
+  const [w, h] = [cellWidth * across, cellHeight * down];
+  const [layerName, headName] = scores!.axes;
+  const [yName, xName] = picture.layersOn === "y" ? [layerName, headName] : [headName, layerName];
+  const chosen = selectedCells(state).map(({ row, head }) => {
+    const [u, v] = picture.layersOn === "y" ? [head, row] : [row, head];
+    return `M${x + u * cellWidth} ${y + v * cellHeight}h${cellWidth}v${cellHeight}h-${cellWidth}z`;
+  });
+  return [
+    `<g shape-rendering="crispEdges">`,
+    ...[...paths].map(([fill, d]) => `<path fill="${fill}" d="${d}"/>`),
+    `<rect x="${x}" y="${y}" width="${w}" height="${h}" fill="none" stroke="#bbb"/>`,
+    chosen.length
+      ? `<path d="${chosen.join("")}" fill="none" stroke="#000" stroke-width="3"/><path d="${chosen.join("")}" fill="none" stroke="#fff"/>`
+      : "",
+    "</g>",
+    text(x, y - 8, panel.title, { size: 13, weight: 600 }),
+    ...axisTicks(layout, picture, scores!.layers, "top").map(([at, t]) =>
+      text(x - 6, y + at + 4, t, { anchor: "end" }),
+    ),
+    ...axisTicks(layout, picture, scores!.layers, "left").map(([at, t]) =>
+      text(x + at, y + h + 14, t, { anchor: "middle" }),
+    ),
+    text(x - 28, y + h / 2, yName!, { anchor: "middle", turn: true }),
+    text(x + w / 2, y + h + 28, xName!, { anchor: "middle" }),
+  ].join("");
+}
+
+function drawBar({ range, colours, label }: Picture, x: number, height: number): string {
+  const y = TOP + 4;
+  const list = stops(colours as Exclude<Picture["colours"], "categories">, "light");
+  const at = (colour: Rgb, i: number): string =>
+    `<stop offset="${round(i / (list.length - 1))}" stop-color="${css(colour)}"/>`;
+  const ticks = barTicks(range).map(({ value, label: words }) =>
+    text(x + 20, y + height - ((value - range.low) / (range.high - range.low)) * height + 4, words),
+  );
+  return `<defs><linearGradient id="hw-bar" x1="0" y1="1" x2="0" y2="0">${list.map(at).join("")}</linearGradient></defs><rect x="${x}" y="${y}" width="14" height="${height}" fill="url(#hw-bar)" stroke="#bbb"/>${ticks.join("")}${text(x, y - 8, label)}`;
+}
+
+function drawLegend({ scores }: State, { legend }: Picture, x: number): string {
+  const colours = categoryColours(categoriesOf(scores!).size, "light");
+  const lines = [...legend.keys()].reverse().map((at, i) => {
+    const y = TOP + 4 + i * 20;
+    const { name, count } = legend[at]!;
+    return `<rect x="${x}" y="${y}" width="12" height="12" fill="${css(colours[at]!)}"/>${text(x + 18, y + 10, `${name} (${count})`, { size: 12 })}`;
+  });
+  return lines.join("");
+}
+
+/** The picture, twice as many pixels as the drawing's size. */
+export async function png(store: Store): Promise<Blob> {
+  const drawing = svg(store);
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(drawing)}`;
+  await image.decode();
+  const canvas = new OffscreenCanvas(image.naturalWidth * 2, image.naturalHeight * 2);
+  const pen = canvas.getContext("2d");
+  if (!pen) throw new Error("This browser gives no canvas to draw on.");
+  pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return canvas.convertToBlob({ type: "image/png" });
+}
+
+/** Put the picture on the clipboard; says so. */
+export async function copyPicture(store: Store): Promise<string> {
+  if (!navigator.clipboard?.write)
+    throw new Error("This page may not use the clipboard; save the PNG instead.");
+  await navigator.clipboard.write([new ClipboardItem({ "image/png": png(store) })]);
+  return "Copied.";
+}
+
+/** Save a file through the browser; says so. */
+export function download(name: string, content: Blob): string {
+  const url = URL.createObjectURL(content);
+  const link = document.createElement("a");
+  [link.href, link.download] = [url, name];
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  return `Saved ${name}.`;
+}
+
+/** How many of the sorted values lie above one of them. */
+function above(sorted: Float32Array, value: number): number {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle]! > value) high = middle;
+    else low = middle + 1;
+  }
+  return sorted.length - low;
+}
+
+/** The selected heads, a row a head and task: layer, head, task, number, interval, rank, passes. */
+export function csv(state: State): string {
+  const { scores, views } = state;
+  // A spreadsheet would run a name that starts as a formula does, quoted or not: an apostrophe makes it text.
+  const quoted = (name: string): string => {
+    const value = /^[=+\-@\t\r]/.test(name) ? `'${name}` : name;
+    return /[",\n\r]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
+  };
+  const lines = ["layer,head,task,runs,mean,low95,high95,min,max,rank,passes"];
+  const cells = selectedCells(state);
+  for (const task of scores?.tasks ?? []) {
+    const strengths = views!.strength(task, state);
+    const sorted = strengths.slice().sort(); // from the weakest
+    const passes = views!.passesIn(task, state);
+    for (const cell of cells) {
+      const i = cell.row * scores!.heads + cell.head;
+      const [layer, head] = headAt(scores!, cell);
+      const rank = 1 + above(sorted, strengths[i]!);
+      const numbers = [task.mean, task.low, task.high, task.least, task.most].map((map) =>
+        String(Number(map[i]!.toPrecision(9))),
+      );
+      lines.push(
+        [layer, head, quoted(task.name), task.runs, ...numbers, rank, passes ? passes[i] : ""].join(
+          ",",
+        ),
+      );
+    }
+  }
+  return `${lines.join("\n")}\n`;
+}

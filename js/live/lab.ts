@@ -1,0 +1,173 @@
+// What only a live explorer has: the run, the prompt, the head that is looked at and the heads that are scaled. Beside the store the only module
+// that touches the widget model.
+
+import type { WidgetModel } from "../model";
+import type { Head } from "../store";
+
+export interface Option {
+  readonly name: string;
+  readonly kind: "bool" | "int" | "float" | "choice";
+  readonly default: boolean | number | string | null;
+  readonly choices?: readonly string[];
+}
+export interface Offer {
+  readonly methods: readonly {
+    readonly name: string;
+    readonly why_not: string | null;
+    readonly options: readonly Option[];
+  }[];
+  /** Name, how many prompts, category. */
+  readonly tasks: readonly (readonly [string, number, string | null])[];
+}
+export interface RunState {
+  readonly state: "idle" | "running" | "stopping" | "done" | "stopped" | "failed";
+  readonly what?: string;
+  readonly done?: number;
+  readonly total?: number;
+  readonly unit?: string;
+  /** How well a fit goes: its loss. */
+  readonly detail?: string;
+  readonly method?: string;
+  readonly seconds?: number;
+  readonly left?: number | null;
+  readonly kept?: number;
+  readonly message?: string | null;
+  readonly halved?: number | null;
+}
+/** Id, text, probability, and that with heads scaled, where some are. */
+export type Prediction = readonly [number, string, number, number | null];
+export interface Reading {
+  readonly text?: string;
+  readonly tokens?: readonly string[];
+  readonly predictions?: readonly Prediction[];
+  /** Tokens that are among the likeliest only with heads scaled. */
+  readonly risen?: readonly Prediction[];
+  readonly why_not?: string | null;
+  readonly error?: string;
+  readonly ms?: number;
+}
+export interface HeadReading {
+  readonly head?: Head;
+  readonly pattern?: readonly (readonly number[])[] | null;
+  readonly tokens?: readonly string[];
+  readonly promoted?: readonly (readonly [string, number])[];
+  readonly suppressed?: readonly (readonly [string, number])[];
+  readonly salient?: readonly (readonly [string, number, string])[];
+  readonly ranks?: readonly {
+    readonly method: string;
+    readonly task: string;
+    readonly rank: number;
+    readonly of: number;
+    readonly value: number;
+    readonly partial: boolean;
+  }[];
+  readonly why_not?: string | null;
+  readonly salient_why_not?: string;
+  readonly error?: string;
+}
+export interface Measured {
+  readonly log_probability: number;
+  readonly accuracy: number;
+}
+export interface Effect {
+  readonly heads?: number;
+  readonly done?: boolean;
+  readonly error?: string;
+  readonly text?: {
+    readonly prompt: string;
+    readonly before: string;
+    readonly after: string;
+  } | null;
+  /** How many of a control's heads are among those scaled: a layer has no others. */
+  readonly shared?: number;
+  readonly tasks?: readonly {
+    readonly name: string;
+    readonly prompts: number;
+    /** How many of them no run has scored. */
+    readonly unseen: number;
+    readonly before: Measured;
+    readonly after: Measured;
+    readonly controls: readonly Measured[];
+  }[];
+}
+export interface LabState {
+  readonly method: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly asked: readonly string[];
+  readonly prompts: number | null;
+  readonly prompt: string;
+  readonly target: number | null;
+  /** Layer, head, factor. */
+  readonly _scaled: readonly (readonly [number, number, number])[];
+  readonly _can: Offer;
+  readonly _state: RunState;
+  /** What went wrong beside the run. */
+  readonly _trouble: string;
+  readonly _reading: Reading;
+  readonly _maps: DataView | null;
+  readonly _head: HeadReading;
+  readonly _effect: Effect;
+}
+type Key = keyof LabState;
+const KEYS: readonly Key[] = [
+  ...(["method", "options", "asked", "prompts", "prompt", "target"] as const),
+  ...(["_scaled", "_can", "_state", "_trouble", "_reading", "_maps", "_head", "_effect"] as const),
+];
+
+export interface Lab {
+  readonly state: LabState;
+  set(patch: Partial<LabState>): void;
+  ask(what: "run" | "stop" | "measure" | "painted" | "shown" | "hidden"): void;
+  subscribe(listener: (changed: ReadonlySet<Key>) => void): () => void;
+}
+
+/** The live part of a model, or null for an explorer of finished scores. */
+export function createLab(model: WidgetModel, signal: AbortSignal): Lab | null {
+  if (!model.get("_live") || !model.send) return null;
+  const listeners = new Set<(changed: ReadonlySet<Key>) => void>();
+  const changed = new Set<Key>();
+  const read = (): LabState =>
+    Object.fromEntries(KEYS.map((key) => [key, model.get(key)])) as unknown as LabState;
+  let state = read();
+  const tell = (): void => {
+    const names = new Set(changed);
+    changed.clear();
+    state = read();
+    if (!signal.aborted) for (const listener of [...listeners]) listener(names);
+  };
+  const heard = (key: Key) => (): void => {
+    if (!changed.size) requestAnimationFrame(tell);
+    changed.add(key);
+  };
+  let arrived = 0; // when the last picture of a run came
+  const came = (): void => {
+    arrived = performance.now();
+  };
+  const wires = [
+    ["change:_buffer", came] as const,
+    ...KEYS.map((key) => [`change:${key}`, heard(key)] as const),
+  ];
+  for (const [event, callback] of wires) model.on(event, callback);
+  signal.addEventListener("abort", () => {
+    for (const [event, callback] of wires) model.off(event, callback);
+    listeners.clear();
+  });
+  return {
+    get state() {
+      return state;
+    },
+    set(patch) {
+      state = { ...state, ...patch };
+      for (const [key, value] of Object.entries(patch)) model.set(key, value);
+      model.save_changes();
+    },
+    ask(what) {
+      const now = performance.now();
+      model.send!({ ask: what, at: performance.timeOrigin + now, took: now - arrived });
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

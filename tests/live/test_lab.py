@@ -1,0 +1,433 @@
+"""The lab without a browser: runs off the main thread with hw.score's own numbers, stops, replaces, fails with a sentence, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from traitlets import TraitError
+
+import headwidget as hw
+from headwidget.display import wire
+from headwidget.live import measure, reading
+from headwidget.models import hooks
+from headwidget.scoring import score
+from tests.support import tiny
+from tests.support.lab_tools import TASKS, at_each_block, fresh, hooked, threads
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("gradient", {"abs": True}),
+        ("attribution", {}),
+        ("ablation", {}),
+        ("gating", {"updates": 2, "fits": 2}),
+    ],
+)
+def test_a_run_gives_what_score_gives(method: str, options: dict[str, Any]) -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, method, prompts=None)
+    assert lab.scores is None and lab.state == "idle"
+    assert lab.run(**options).wait(60) and lab.state == "done"
+    expected = hw.score(model, TASKS, method, progress=False, **options)
+    assert lab.scores is not None and lab.scores.tasks == expected.tasks and not lab.scores.partial
+    for task in expected.tasks:
+        np.testing.assert_array_equal(lab.scores.values(task), expected.values(task))
+    assert lab.results[method] is lab.scores
+    assert not threads() and not hooked(model)
+
+
+def test_what_is_not_scored_yet_is_marked_and_no_number() -> None:
+    model = fresh()
+    ready = score.prepare(model, TASKS, "ablation", batch_size=2, seed=0)
+    seen = []
+    for _ in ready.land(lambda what, steps: None):
+        header, buffer = wire.encode(ready.snapshot())
+        seen.append([task.get("unscored") for task in header["tasks"]])
+        maps = wire.decode(header, buffer)
+        for task, rows in zip(maps, seen[-1]):
+            scored = [row for row in range(3) if row not in (rows or [])]
+            assert np.all(task["mean"][rows or []] == 0) and np.any(
+                task["mean"][scored] != 0
+            ) == bool(scored)
+    assert seen[:3] == [[[1, 2], [0, 1, 2]], [[2], [0, 1, 2]], [None, [0, 1, 2]]]
+    assert seen[-1] == [None, None]
+    lab = hw.live(model, TASKS)
+    assert [task["unscored"] for task in lab._header["tasks"]] == [[0, 1, 2], [0, 1, 2]]
+
+
+def test_stop_keeps_what_is_done() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "ablation", prompts=None)
+    batches: list[int] = []
+
+    def stop_in_the_second_task(size: int) -> None:
+        batches.append(size)
+        if len(lab.scores.tasks if lab.scores else ()) == 1:
+            lab.stop()
+
+    with at_each_block(model, stop_in_the_second_task):
+        lab.run().wait(60)
+    assert lab.state == "stopped"
+    assert lab.scores is not None and lab.scores.tasks == ("one",) and lab.scores.partial
+    assert lab._state["kept"] == len(TASKS[0])
+    assert not threads() and not hooked(model)
+
+
+def test_stop_ends_a_forward_at_its_next_layer() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "gradient", prompts=None)
+    with at_each_block(model, lambda _: lab.stop()):
+        lab.run().wait(60)
+    assert lab.state == "stopped" and lab.scores is None and lab._state["kept"] == 0
+
+
+def test_stop_ends_an_ablation_at_its_next_block() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "ablation", prompts=None)
+    calls: list[int] = []
+
+    def seen(*_: Any) -> None:
+        calls.append(1)
+        if len(calls) == 5:  # in the middle of a layer's heads
+            lab.stop()
+
+    handle = model.blocks[-1].register_forward_pre_hook(seen)
+    lab.run().wait(60)
+    handle.remove()
+    assert lab.state == "stopped" and len(calls) == 5
+
+
+def test_a_second_run_replaces_the_first() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "ablation", prompts=None)
+    again = threading.Event()
+
+    def once(_: int) -> None:
+        if not again.is_set():
+            again.set()
+            lab.run(method="gradient")
+
+    with at_each_block(model, once):
+        lab.run().wait(60)
+        lab.wait(60)
+    assert lab.state == "done" and lab.scores is not None and lab.scores.method == "gradient"
+    expected = hw.score(model, TASKS, "gradient", progress=False)
+    np.testing.assert_array_equal(lab.scores.values("two"), expected.values("two"))
+
+
+def test_twenty_fast_starts_and_stops_leave_nothing() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "ablation", prompts=None)
+    for i in range(20):
+        lab.run(method=("ablation", "gradient")[i % 2])
+        time.sleep(0.002 * (i % 5))
+        lab.stop()
+    assert lab.wait(60) and lab.state in ("stopped", "done")
+    assert not threads() and not hooked(model)
+    assert lab.run(method="gradient").wait(60) and lab.state == "done"
+    lab.close()
+    assert not threads()
+    with pytest.raises(RuntimeError, match="this lab is closed"):
+        lab.run()
+
+
+def test_a_failure_is_a_sentence_and_keeps_what_is_done() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "gradient", prompts=None)
+
+    def fail_in_the_second_task(_: int) -> None:
+        if lab.scores is not None:
+            raise RuntimeError("the layer broke down.")
+
+    with at_each_block(model, fail_in_the_second_task):
+        lab.run().wait(60)
+    assert lab.state == "failed" and lab._state["message"] == "the layer broke down."
+    assert (
+        lab.scores is not None
+        and lab.scores.tasks == ("one",)
+        and lab._state["kept"] == len(TASKS[0])
+    )
+
+
+@pytest.mark.parametrize("method", ["gradient", "ablation"])
+def test_out_of_memory_halves_the_batch_and_goes_on(method: str) -> None:
+    model = fresh()
+    expected = hw.score(model, TASKS, method, progress=False, batch_size=1)
+    sizes: list[int] = []
+
+    def only_two(size: int) -> None:
+        sizes.append(size)
+        if (size > 2 and method == "gradient") or len(sizes) == 4:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    lab = hw.live(model, TASKS, method, prompts=None)
+    with at_each_block(model, only_two):
+        lab.run().wait(60)
+    assert (
+        lab.state == "done"
+        and lab.scores is not None
+        and "halved" in lab.scores.meta["out_of_memory"]
+    )
+    for task in expected.tasks:
+        np.testing.assert_allclose(lab.scores.values(task), expected.values(task), atol=2e-5)
+    assert lab._state["halved"] == lab.scores.meta["batch_size"]
+    with at_each_block(
+        model, lambda _: (_ for _ in ()).throw(torch.OutOfMemoryError("CUDA out of memory."))
+    ):  # type: ignore[arg-type]
+        lab.run().wait(60)
+    assert (
+        lab.state == "failed"
+        and "Memory ran out, even with one prompt at a time" in lab._state["message"]
+    )
+
+
+def test_a_cell_may_score_the_same_model_while_the_lab_does() -> None:
+    model = fresh()
+    expected = {
+        method: hw.score(model, TASKS, method, progress=False)
+        for method in ("ablation", "gradient")
+    }
+    lab = hw.live(model, TASKS, "ablation", prompts=None)
+    for _ in range(3):
+        lab.run()
+        mine = hw.score(model, TASKS, "gradient", progress=False)
+        lab.wait(60)
+        assert lab.scores is not None, lab._state
+        for task in mine.tasks:
+            np.testing.assert_array_equal(mine.values(task), expected["gradient"].values(task))
+            np.testing.assert_array_equal(
+                lab.scores.values(task), expected["ablation"].values(task)
+            )
+
+
+def test_awaiting_a_run_leaves_the_loop_free() -> None:
+    async def both() -> tuple[Any, int]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0.01)
+
+        other = asyncio.create_task(tick())
+        found = await lab.run().done
+        assert await asyncio.create_task(lab.done) is found
+        done = lab.done
+        assert await done is await done is await asyncio.wait_for(done, 20)
+        lab.gates = lab.gates * 0.5
+        assert await lab.measure(prompts=1, draws=1).done is found and lab.effect["done"]
+        other.cancel()
+        return found, ticks
+
+    lab = hw.live(fresh(), TASKS, "gradient", prompts=None)
+    with ThreadPoolExecutor(1) as loop:  # the browser tests' own loop may run in this thread
+        found, ticks = loop.submit(lambda: asyncio.run(both())).result(60)
+    assert found is lab.scores and ticks > 1
+
+
+# ---- prompts, heads, gates ----
+
+
+def test_a_prompt_is_read_as_the_model_reads_it() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, prompt="abcab")
+    assert lab.wait(60)
+    ids = torch.tensor([model.tokenizer("abcab")["input_ids"]])
+    with torch.no_grad():
+        best = model.module(ids).logits[0, -1].softmax(-1).topk(10)
+    read = lab._reading
+    assert [one[0] for one in read["predictions"]] == best.indices.tolist()
+    np.testing.assert_allclose([one[2] for one in read["predictions"]], best.values, rtol=1e-4)
+    assert "".join(read["tokens"]) == "abcab"
+    maps = np.frombuffer(lab._maps, "<f4").reshape(10, *model.shape)
+    found = reading.read(model, "abcab").found
+    assert found is not None
+    np.testing.assert_allclose(
+        maps, reading.towards(model, found, best.indices.tolist()), atol=1e-6
+    )
+    for (
+        letter
+    ) in "cdx":  # a likely token of a random model is half a letter, which no task can ask for
+        expected = hw.score(
+            model, hw.Task("t", [("abcab", letter)]), "attribution", progress=False
+        ).values("t")[0]
+        (mine,) = reading.towards(model, found, model.tokenizer(letter)["input_ids"])
+        np.testing.assert_allclose(mine, expected, atol=1e-5)
+    lab.prompt = "x" * 2000
+    lab.wait(60)
+    assert "Shorten it" in lab._reading["error"] and lab._maps == b""
+    lab.prompt = ""
+    lab.wait(60)
+    assert lab._reading == {}
+
+
+def test_gates_go_both_ways_and_change_what_comes_next() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, prompt="abcab")
+    gates = np.ones(model.shape)
+    gates[1, 2], gates[2, 0] = 0, 2.5
+    lab.gates = gates
+    assert lab._scaled == [[1, 2, 0.0], [2, 0, 2.5]] and lab.wait(60)
+    ids = torch.tensor([model.tokenizer("abcab")["input_ids"]])
+    with torch.no_grad(), hooks.gate(model, torch.tensor(gates, dtype=torch.float32)):
+        best = model.module(ids).logits[0, -1].softmax(-1).topk(10)
+    rows = lab._reading["predictions"] + lab._reading["risen"]
+    after = {one[0]: one[3] for one in rows}
+    assert set(best.indices.tolist()) <= set(after)
+    np.testing.assert_allclose([after[i] for i in best.indices.tolist()], best.values, rtol=1e-4)
+    with torch.no_grad():
+        before = model.module(ids).logits[0, -1].softmax(-1)
+    np.testing.assert_allclose(
+        [one[2] for one in rows], before[[one[0] for one in rows]], rtol=1e-4
+    )
+    lab.set_state({"_scaled": [[0, 1, 3]]})
+    assert lab.gates[0, 1] == 3 and lab.gates.sum() == gates.size + 2
+    lab.gates = np.ones(model.shape)
+    assert (
+        lab._scaled == []
+        and lab.wait(60)
+        and lab._reading["risen"] == []
+        and lab._reading["predictions"][0][3] is None
+    )
+    for wrong in (np.ones((2, 2)), np.full(model.shape, np.nan), "off", None):
+        with pytest.raises(
+            TraitError, match=r"gates is a \(layer, head\) array of 3 x 4 finite numbers"
+        ):
+            lab.gates = wrong
+    with pytest.raises(ValueError, match="read-only"):
+        lab.gates[0, 0] = 0
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "gemma2", "olmo2"])
+def test_what_a_head_promotes_is_what_it_writes_through_the_norms_to_the_logits(
+    family: str,
+) -> None:
+    model = tiny.model(family)
+    lab = hw.live(model, TASKS, prompt="abcab")
+    lab.run(method="gradient").wait(60)
+    lab.selected = [[1, 3]]
+    assert lab.wait(60)
+    found = lab._head
+    assert found["head"] == [1, 3] and np.shape(found["pattern"]) == (5, 5)
+    np.testing.assert_allclose(np.sum(found["pattern"], axis=1), 1, atol=5e-3)
+    assert {(one["method"], one["task"]) for one in found["ranks"]} == {
+        ("gradient", "one"),
+        ("gradient", "two"),
+    }
+    # The whole vocabulary by the attribution method, whose numbers tests elsewhere hold: all its tokens as targets.
+    read = reading.read(model, "abcab")
+    assert read.found is not None
+    with hooks.scoring(model):
+        every = reading.towards(model, read.found, range(tiny.VOCABULARY))[:, 1, 3]
+    best = every.topk(6)
+    assert [one[0] for one in found["promoted"]] == [
+        model.tokenizer.decode([i]) for i in best.indices.tolist()
+    ]
+    np.testing.assert_allclose([one[1] for one in found["promoted"]], best.values, atol=1e-4)
+    least = every.topk(6, largest=False)
+    np.testing.assert_allclose([one[1] for one in found["suppressed"]], least.values, atol=1e-4)
+
+
+def test_measure_is_before_and_after_beside_random_heads_of_the_same_layers() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, prompt="abcab")
+    with pytest.raises(ValueError, match="no head is scaled"):
+        lab.measure()
+    gates = np.ones(model.shape, np.float32)
+    gates[1, :2] = 0
+    lab.gates = gates
+    assert lab.measure().wait(60)
+    effect = lab.effect
+    assert (
+        effect["done"]
+        and effect["heads"] == 2
+        and [task["name"] for task in effect["tasks"]] == ["one", "two"]
+    )
+    scores = hw.HeadScores.from_arrays(
+        {"one": gates[None]}, method="gates", meta={"weights": model.fingerprint()}
+    )
+    frame = hw.keep_only(model, scores, TASKS[0], draws=0, progress=False)
+    kept = frame[frame.kind == "kept"].iloc[0]
+    assert effect["tasks"][0]["after"]["log_probability"] == pytest.approx(
+        kept.log_probability, abs=1e-5
+    )
+    whole = frame[frame.kind == "all"].iloc[0]
+    assert effect["tasks"][0]["before"]["log_probability"] == pytest.approx(
+        whole.log_probability, abs=1e-5
+    )
+    assert 1 <= len(effect["tasks"][0]["controls"]) <= 3
+    assert set(effect["text"]) == {"prompt", "before", "after"}
+
+
+def test_prompts_that_no_run_has_scored_are_measured_first() -> None:
+    task = hw.Task("sums", [(f"{n} + 1 =", " 1") for n in range(20)])
+    lab = hw.live(fresh(), task, "gradient", prompts=8)
+    lab.gates = np.zeros((3, 4))
+    assert lab.run().wait(60) and lab.measure(prompts=12).wait(60)
+    assert [(one["prompts"], one["unseen"]) for one in lab.effect["tasks"]] == [(12, 12)]
+    assert lab.measure(prompts=15).wait(60)
+    assert [(one["prompts"], one["unseen"]) for one in lab.effect["tasks"]] == [(15, 12)]
+
+
+def test_a_script_that_ends_in_the_middle_of_a_run_ends_well() -> None:
+    code = "import headwidget as hw; from tests import tiny; lab = hw.live(tiny.model('llama'), [tiny.task('one')], 'gating', prompt='abc'); lab.run()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_control_gets_the_same_factors_in_the_same_layers() -> None:
+    gates = np.ones((3, 4), np.float32)
+    gates[1, 0], gates[1, 2], gates[2, 3] = 0, 2, 0.5
+    made = measure.like(gates, [(1, 0), (1, 2), (2, 3)], [(1, 1), (1, 3), (2, 0)])
+    assert made.tolist() == [[1, 1, 1, 1], [1, 0, 1, 2], [0.5, 1, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("method", "magic", "there is no method 'magic'"),
+        ("asked", ["three"], "the lab has no task 'three'; it has 'one', 'two'"),
+        ("asked", [], "one or more, each once"),
+        ("prompts", 0, "prompts is how many prompts of each task are scored"),
+        ("options", [1], "options is a dict of the method's options"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(name: str, value: Any, sentence: str) -> None:
+    lab = hw.live(fresh(), TASKS)
+    with pytest.raises(TraitError, match=sentence):
+        setattr(lab, name, value)
+    lab._heard(None, {"ask": "run"}, [])
+    assert lab.wait(60) and lab.state == "done"
+    lab.options = {"speed": 3}
+    lab._heard(None, {"ask": "run"}, [])
+    assert lab.state == "failed" and "has no option 'speed'" in lab._state["message"]
+
+
+def test_an_encoder_says_why_it_reads_no_prompt() -> None:
+    lab = hw.live(tiny.model("bert"), [tiny.task("one")], "gradient", prompt="abc")
+    lab.wait(60)
+    assert "does not go on from a prompt" in lab._reading["error"]
+    assert [
+        one["why_not"] is None
+        for one in lab._can["methods"]
+        if one["name"] in ("gradient", "attribution")
+    ] == [True, False]

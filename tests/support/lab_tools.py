@@ -1,0 +1,36 @@
+"""What the lab's tests share: a model of a test's own, what is left on it, and a way to act in the middle of a forward."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import headwidget as hw
+from tests.support import tiny
+
+TASKS = [tiny.task("one"), tiny.task("two")]
+
+
+def hooked(model: hw.Model) -> int:
+    """How many hooks the model has."""
+    return sum(len(m._forward_pre_hooks) + len(m._forward_hooks) for m in model.module.modules())
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "headwidget"]
+
+
+def fresh() -> hw.Model:
+    """A model of this test's own: nobody else's thread runs it."""
+    return hw.load(tiny.build("llama"), tiny.tokenizer())
+
+
+@contextmanager
+def at_each_block(model: hw.Model, act: Callable[[int], None]) -> Iterator[None]:
+    """Call ``act(batch size)`` whenever the first block runs."""
+    handle = model.blocks[0].register_forward_pre_hook(lambda _, args: act(len(args[0])))
+    try:
+        yield
+    finally:
+        handle.remove()
