@@ -13,7 +13,7 @@ from traitlets import TraitError
 
 from headwidget.display import page, settings, wire
 from headwidget.display.assets import asset
-from headwidget.scores import head_scores, provenance
+from headwidget.scores import head_scores
 from headwidget.scores.compare import difference
 from headwidget.scores.files import write_whole
 from headwidget.scores.head_scores import HeadScores
@@ -129,7 +129,7 @@ class ExplorerBase(anywidget.AnyWidget):
         start: dict[str, Any] = {
             "selected": [],
             "tasks": list(scores.tasks),
-            **provenance.display(scores, traits),
+            **settings.start(scores, traits),
         }
         if isinstance(start.get("rule"), str):
             start.setdefault("threshold", START.get(start["rule"]))
