@@ -16,7 +16,7 @@ import traitlets
 from traitlets import TraitError
 
 from headwidget.display import settings, wire
-from headwidget.display.explorer import Explorer, trait
+from headwidget.display.explorer import ExplorerBase, trait
 from headwidget.live import lifetime, payloads, worker
 from headwidget.models import Model, hooks
 from headwidget.scores import HeadScores, provenance
@@ -38,7 +38,7 @@ UNSEEN, FEW = 0.07, 4
 model on one of them."""
 
 
-class Running(Explorer):
+class Running(ExplorerBase):
     """An explorer that scores what it shows. :class:`headwidget.Lab` says what it is for."""
 
     method = trait("gradient", "The method of the next run.")
@@ -182,7 +182,7 @@ class Running(Explorer):
         return str(self._state.get("state", "idle"))
 
     @property
-    def scores(self) -> HeadScores | None:  # type: ignore[override]
+    def scores(self) -> HeadScores | None:
         """The scores of the last run, or of the prompts that the run under way has done; None before there are any."""
         under_way = (
             self._scoring if self._job is not None and not self._job.ended.is_set() else None

@@ -124,8 +124,8 @@ def display(scores: HeadScores, given: Mapping[str, Any] = MappingProxyType({}))
     found: dict[str, Any] = {}
     if asked.get("normalize") == "share":
         found["normalize"] = "share"
-    if asked.get("view") == "categories":
-        found["view"] = "categories"
+    if isinstance(asked.get("view"), str):
+        found["view"] = asked["view"]
     if (
         type(asked.get("threshold")) in (int, float)
         and math.isfinite(asked["threshold"])

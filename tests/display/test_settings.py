@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwidget.display.settings import CHOICES, NAMES, START, check, percentile, selected, settings
+from headwidget.display.scales import percentile
+from headwidget.display.settings import CHOICES, NAMES, START, check, selected, settings
 from headwidget.scores import HeadScores
 
 SCORES = HeadScores.from_arrays(
