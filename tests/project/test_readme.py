@@ -67,6 +67,18 @@ def test_every_python_block_of_the_readme_runs_in_order(
     assert {"smol.safetensors", "heads.html", "heads.pdf"} <= made
 
 
+def test_every_python_block_about_the_explorer_runs_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    sources = blocks((ROOT / "docs" / "explorer.md").read_text(encoding="utf-8"), "python")
+    for number, source in enumerate(sources, 1):
+        exec(compile(source, f"docs/explorer.md, python block {number}", "exec"), names)
+    assert "board" in names and (tmp_path / "heads.svg").exists()
+
+
 def test_the_make_targets_that_the_readme_names_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE))
