@@ -43,6 +43,7 @@ def test_sdist_and_wheel_carry_the_bundle_and_work_without_node(tmp_path: Path) 
         "headwidget/static/widget.js",
         "headwidget/static/widget.css",
         "headwidget/models/embedded.py",
+        "headwidget/py.typed",
         "headwidget/tasks/suites/relations.jsonl",
     } <= names
     assert not [n for n in names if n.startswith(("js/", "tests/", "node_modules/"))]
