@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from headwidget.interventions.sampling import controls, unseen_first
-from headwidget.live import reading
+from headwidget.live import payloads, reading
+from headwidget.live.gates import Gates
 from headwidget.models import Model
 from headwidget.scores import HeadScores
 from headwidget.scoring import gated_forward
@@ -18,7 +18,37 @@ from headwidget.scoring.encode import Encoded, EncodedTask, encode
 from headwidget.scoring.memory import halving
 from headwidget.tasks import Task
 
-Gates = npt.NDArray[np.float32]
+
+class Measurement:
+    """One measurement under way; arguments as of :func:`pieces`."""
+
+    def __init__(
+        self,
+        model: Model,
+        tasks: Sequence[Task],
+        gates: Gates,
+        last_reading: Callable[[], reading.Reading | None],
+        results: Sequence[HeadScores],
+        *,
+        prompts: int,
+        draws: int,
+        seed: int,
+    ) -> None:
+        self._pieces = pieces(
+            model, tasks, gates, last_reading, results, prompts=prompts, draws=draws, seed=seed
+        )
+        self.effect: dict[str, Any] = {"done": False, "heads": int((gates != 1).sum()), "tasks": []}
+        """What is known so far, as JSON."""
+
+    def step(self) -> bool:
+        """Measure the next piece into ``effect``; False when there was none left."""
+        try:
+            effect = next(self._pieces, None)
+        except Exception as error:
+            effect = {**self.effect, "error": payloads.sentence(error), "done": True}
+        if effect is not None:
+            self.effect = effect
+        return effect is not None
 
 
 def pieces(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -29,51 +27,6 @@ def sentence(error: BaseException) -> str:
     )
 
 
-def check(sources: Mapping[str, Task], name: str, value: Any) -> Any:
-    """A setting of the next run, checked; a sentence (``ValueError``) for what makes no sense."""
-    if name == "method":
-        registry.find(value)
-        return value
-    if name == "options":
-        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-            raise ValueError(
-                f"options is a dict of the method's options, such as {{'replace': 'mean'}}; got {value!r}."
-            )
-        return dict(value)
-    if name == "prompts":
-        if value is not None and (type(value) is not int or value < 1):
-            raise ValueError(
-                f"prompts is how many prompts of each task are scored, 1 or more, or None for all; got {value!r}."
-            )
-        return value
-    given = (
-        [value]
-        if isinstance(value, (str, Task)) or not isinstance(value, Iterable)
-        else list(value)
-    )
-    for one in given:
-        if (
-            isinstance(one, Task)
-            and one.name in sources
-            and list(one.examples) != list(sources[one.name].examples)
-        ):
-            raise ValueError(
-                f"the lab's task {one.name!r} has other prompts than this one; make a lab of it: hw.live(model, [task])."
-            )
-        if not isinstance(one, (str, Task)):
-            raise ValueError(
-                f"asked names tasks of the lab, {', '.join(map(repr, sources))}; got {one!r:.60}."
-            )
-    names = [one.name if isinstance(one, Task) else one for one in given]
-    if unknown := [one for one in names if one not in sources]:
-        raise ValueError(
-            f"the lab has no task {unknown[0]!r}; it has {', '.join(map(repr, sources))}."
-        )
-    if not names or len(set(names)) < len(names):
-        raise ValueError("asked names the tasks of the next run, one or more, each once.")
-    return names
-
-
 def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
     """Maps where nothing is scored: every row is marked so."""
     layers, heads = model.shape
@@ -90,52 +43,6 @@ def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
             "partial": True,
             "unscored": {name: list(range(layers)) for name in names},
         },
-    )
-
-
-def offered(model: Model) -> list[dict[str, Any]]:
-    """Every method with the options that a form can ask for, and why it cannot be used where it cannot."""
-    found = []
-    for name in registry.names():
-        method = registry.find(name)
-        why = None
-        try:
-            method.check(model)
-        except (ValueError, TypeError) as error:
-            why = str(error)
-        found.append(
-            {
-                "name": name,
-                "why_not": why,
-                "options": [
-                    one
-                    for f in dataclasses.fields(method.options)
-                    if (one := _field(method.options, f))
-                ],
-            }
-        )
-    return found
-
-
-def _field(options: type, f: dataclasses.Field[Any]) -> dict[str, Any] | None:
-    """An option as a form asks for it; None for what a form cannot."""
-    kind = typing.get_type_hints(options)[f.name]
-    parts = [one for one in typing.get_args(kind) if one is not type(None)]
-    optional = type(None) in typing.get_args(kind)
-    inner = parts[0] if optional and len(parts) == 1 else kind
-    default = f.default if isinstance(f.default, (bool, int, float, str)) else None
-    if typing.get_origin(inner) is typing.Literal:
-        return {
-            "name": f.name,
-            "kind": "choice",
-            "choices": list(typing.get_args(inner)),
-            "default": default,
-        }
-    names: dict[Any, str] = {bool: "bool", int: "int", float: "float"}
-    return (
-        {"name": f.name, "kind": names[inner], "default": default, "optional": optional}
-        if inner in names
-        else None
     )
 
 

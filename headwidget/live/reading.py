@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from headwidget.live.gates import Gates
 from headwidget.methods import attribution
 from headwidget.methods.attribution import Found
 from headwidget.models import Model, attention, hooks, weights
@@ -31,9 +32,6 @@ LONGEST = 512
 """Tokens of a prompt that is typed; a longer one belongs into a task."""
 SHOWN = 48
 """Tokens of a pattern that is drawn: the last ones."""
-
-Gates = npt.NDArray[np.float32]
-"""(layer, head): what each head's output is multiplied by."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING
 
 from headwidget.models import hooks
@@ -30,13 +30,13 @@ log = logging.getLogger(__name__)
 class Run:
     """Long work, step by step. ``stop`` ends it at the next layer of a forward; its generator sees that as Ctrl-C and keeps what is done."""
 
-    begin: Callable[[Run], Generator[None, None, None]]
-    """Gives the generator, which is told whose it is."""
+    begin: InitVar[Callable[[Run], Generator[None, None, None]]]
+    """Gives the generator of a run; not kept, as it may hold what holds the run."""
     stop: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
 
-    def __post_init__(self) -> None:
-        self.steps = self.begin(self)
+    def __post_init__(self, begin: Callable[[Run], Generator[None, None, None]]) -> None:
+        self.steps = begin(self)
 
 
 class Worker:

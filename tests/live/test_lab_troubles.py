@@ -228,8 +228,8 @@ def test_salient_tokens_come_however_slow_the_machine(monkeypatch: pytest.Monkey
 def test_stop_after_the_last_word_changes_nothing() -> None:
     lab = hw.live(fresh(), TASKS)
     lab.run().wait(60)
-    assert lab._job is not None
-    lab._job.ended.clear()  # as it is for a moment after the run has said that it is done
+    assert lab._runner._run is not None
+    lab._runner._run.ended.clear()  # as it is for a moment after the run has said that it is done
     lab.stop()
     assert lab.state == "done"
 
