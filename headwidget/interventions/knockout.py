@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from headwidget.display.effect import MEASURES, Effect
 from headwidget.models import Model
-from headwidget.scores import HeadScores, reduce
+from headwidget.scores import HeadScores, rank
 from headwidget.scores.provenance import known_prompts
 from headwidget.scoring import gated_forward
 from headwidget.scoring.encode import EncodedTask, encode
@@ -166,7 +166,7 @@ def _sets(
     tasks: Sequence[str],
     ks: list[int],
     draws: int,
-    by: str | None,
+    by: rank.RankedBy | None,
     seed: int,
     model: Model,
 ) -> list[_Set]:
@@ -179,11 +179,8 @@ def _sets(
     sets = []
     for method, scores in named.items():
         for task in (name for name in tasks if name in scores.tasks):
-            mean = reduce.mean(scores.values(task))
-            sizes = by == "size" or (by is None and scores.by_size)
-            ranked = reduce.top(
-                np.abs(mean) if sizes else mean, ks[-1]
-            )  # (row, head): layers without attention have no row
+            # (row, head): layers without attention have no row
+            ranked = rank.top(scores, task, ks[-1], by=by)
             for k in ks:
                 top = tuple(ranked[:k])
                 sets.append(_Set(method, task, k, 0, top, k))
