@@ -74,6 +74,7 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         "version": VERSION,
         "method": scores.method,
         "signed": scores.signed,
+        "ranked_by": scores.ranked_by,
         "model": str(scores.meta.get("model", "")),
         "partial": scores.partial,
         "about": provenance.about(scores),

@@ -329,6 +329,7 @@ METHOD = Method(
     alone,
     Probe,
     signed=True,
+    ranked_by="size",
     together=together,
     check_tasks=check_tasks,
     at_chance="heads that tell this task from others do not solve it",  # a probe may well tell apart what the model cannot do

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headwidget.scores import head_scores
+from headwidget.scores import head_scores, rank
 from headwidget.scores.head_scores import HeadScores
+from headwidget.scores.rank import RankedBy
 
 Wide = npt.NDArray[np.float64]  # (run, row, column) of the common grid
 Source = HeadScores | str | Path
@@ -83,7 +84,9 @@ def difference(
             values = side.values(task).astype(np.float64)
             if sizes:
                 values *= np.where(values.mean(axis=0) < 0, -1.0, 1.0)
-            grid[task] = _Grid.of(values, rows, columns, ranked=how == "rank")
+            grid[task] = _Grid.of(
+                values, rows, columns, ranked_by=side.ranked_by if how == "rank" else None
+            )
             wide.append(_scaled(grid[task].spread(values), scale))
             runs[title] = side.runs(task)
             known[title] = _about(side, task)
@@ -121,6 +124,7 @@ def difference(
         runs=runs,
         layers=sides[0].layers if same_rows else None,
         signed=True,
+        ranked_by=sides[0].ranked_by if sides[0].ranked_by == sides[1].ranked_by else "mean",
         meta={
             "model": " and ".join(
                 dict.fromkeys(str(s.meta.get("model", name)) for s, name in zip(sides, called))
@@ -176,12 +180,13 @@ class _Grid:
     heads: npt.NDArray[np.intp]  # (row, column)
 
     @classmethod
-    def of(cls, values: Wide, rows: int, columns: int, *, ranked: bool) -> _Grid:
+    def of(cls, values: Wide, rows: int, columns: int, *, ranked_by: RankedBy | None) -> _Grid:
+        """Heads in order of their rank within a layer, or of their number where that is None."""
         count = values.shape[1:]
         layers = _relative(rows, count[0])
         order = (
-            np.argsort(-values.mean(axis=0), axis=1, kind="stable")
-            if ranked
+            np.argsort(-rank.ranking_values(values.mean(axis=0), ranked_by), axis=1, kind="stable")
+            if ranked_by is not None
             else np.tile(np.arange(count[1]), (count[0], 1))
         )  # (layer, rank)
         return cls(layers, order[layers][:, _relative(columns, count[1])])

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwidget.scores.rank import RANKED_BY
+
 if TYPE_CHECKING:
     from headwidget.scores.head_scores import HeadScores
 
@@ -32,6 +34,7 @@ def save(scores: HeadScores, path: str | Path) -> Path:
         **({"aspects": list(scores.aspects)} if scores.aspects else {}),
         "method": scores.method,
         "signed": scores.signed,
+        "ranked_by": scores.ranked_by,
         "layers": list(scores.layers),
         "heads": scores.shape[1],
         "tasks": [
@@ -110,6 +113,7 @@ def read(path: str | Path) -> dict[str, Any]:
             "runs": {t["name"]: t["runs"] for t in tasks},
             "layers": header["layers"],
             "signed": header["signed"],
+            "ranked_by": header.get("ranked_by"),  # files from before it was a field have none
             "categories": {
                 t["name"]: t["category"] for t in tasks if t.get("category") is not None
             },
@@ -165,6 +169,7 @@ def _header(text: str) -> dict[str, Any]:
     )
     _need(isinstance(header.get("method"), str), "method")
     _need(isinstance(header.get("signed"), bool), "signed")
+    _need(header.get("ranked_by") in (None, *RANKED_BY), "ranked_by")
     _need(_counts(header.get("layers")), "layers")
     _need(type(header.get("heads")) is int and 0 < header["heads"] < 2**31, "heads")
     _need(isinstance(header.get("meta"), dict) and _finite(header["meta"]), "meta")

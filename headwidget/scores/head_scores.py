@@ -5,17 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from headwidget.scores import files, merge, provenance, reduce
+from headwidget.scores import checked, files, frames, merge, rank, reduce
 from headwidget.scores.categories import Categories
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
+    from headwidget.scores.rank import RankedBy
     from headwidget.scores.reduce import Array, How, Mask
 
 
@@ -45,6 +45,9 @@ class HeadScores:
     """The model's own number of each row: 0, 1, 2, … but for models where some layers have no attention."""
     signed: bool = False
     """True when a score's sign means something (positive helps), as for ablation, gradient and attribution."""
+    ranked_by: RankedBy = "mean"
+    """Heads are ranked by their mean over runs or by its absolute value ("size"), as a probe's
+    are: the sign of its scores says which way a head speaks, not whether it matters."""
     _categories: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Where the scores come from: model, revision, dtype, device, versions, seed, options, and per task accuracy and prompts dropped."""
@@ -61,76 +64,39 @@ class HeadScores:
         runs: Mapping[str, Sequence[str]] | None = None,
         layers: Sequence[int] | None = None,
         signed: bool | None = None,
+        ranked_by: RankedBy | None = None,
         categories: Mapping[str, str] | None = None,
         meta: Mapping[str, Any] | None = None,
         aspects: Mapping[str, Mapping[str, npt.ArrayLike]] | None = None,
     ) -> HeadScores:
-        """Scores made elsewhere: ``{task: (run, layer, head)}``; a (layer, head) array counts as one run.
+        """Scores made elsewhere: ``{task: (run, layer, head)}``; a (layer, head) array is one run.
 
-        ``signed`` is by default whether any score is negative. ``aspects`` are further scores of the same tasks and runs, by name.
+        ``signed`` is by default whether any score is negative. ``ranked_by`` is "mean" by
+        default, and "size" where ``meta`` asks for shares to be shown. ``aspects`` are
+        further scores of the same tasks and runs, by name.
 
-        >>> HeadScores.from_arrays({"a": np.zeros((5, 2, 4)), "b": np.zeros((2, 4))}, method="mine").runs("b")
+        >>> arrays = {"a": np.zeros((5, 2, 4)), "b": np.zeros((2, 4))}
+        >>> HeadScores.from_arrays(arrays, method="mine").runs("b")
         ('run 0',)
         """
-        if not isinstance(arrays, Mapping):
-            raise TypeError(
-                f"from_arrays takes a dict, {{'task': array of (run, layer, head)}}; got a {type(arrays).__name__}."
-            )
-        values = {
-            _label(name, "a task's name"): _checked(name, array) for name, array in arrays.items()
-        }
-        if not values:
-            raise ValueError(
-                "no scores: from_arrays needs at least one task, as {'task': array of (run, layer, head)}."
-            )
-        shapes = {v.shape[1:] for v in values.values()}
-        if len(shapes) > 1:
-            found = ", ".join(f"{name!r} {v.shape[1]} x {v.shape[2]}" for name, v in values.items())
-            raise ValueError(f"all tasks must have the same layers x heads; got {found}.")
-        depth = next(iter(shapes))[0]
-        rows = (
-            tuple(operator.index(n) for n in layers) if layers is not None else tuple(range(depth))
-        )
-        if len(rows) != depth or len(set(rows)) != depth or min(rows) < 0:
-            raise ValueError(
-                f"layers must give each of the {depth} rows a number of its own, 0 or more; got {list(rows)}."
-            )
-        labels = {}
-        for name, v in values.items():
-            given = (runs or {}).get(name)
-            labels[name] = (
-                tuple(given) if given is not None else tuple(f"run {i}" for i in range(len(v)))
-            )
-            if not all(isinstance(label, str) for label in labels[name]):
-                raise ValueError(
-                    f"task {name!r}: run labels must be text; got {next(x for x in labels[name] if not isinstance(x, str))!r}."
-                )
-            if len(labels[name]) != len(v):
-                raise ValueError(
-                    f"task {name!r} has {len(v)} runs but {len(labels[name])} run labels."
-                )
-        for kind, given_names in (("runs", runs or {}), ("categories", categories or {})):
-            if unknown := [n for n in given_names if n not in values]:
-                raise ValueError(
-                    f"{kind} names tasks that have no scores: {', '.join(map(repr, unknown))}."
-                )
-        for name, category in (categories or {}).items():
-            _label(category, f"the category of task {name!r}")
-        negative = any(bool((v < 0).any()) for v in values.values())
+        values = checked.values_by_task(arrays)
+        depth = next(iter(values.values())).shape[1]
+        labels = checked.run_labels(runs or {}, values)
+        if signed is None:
+            signed = any(bool((v < 0).any()) for v in values.values())
+        plain = _json(meta or {})
+        if ranked_by is None:
+            ranked_by = "size" if _shown_as_share(plain) else "mean"
         return cls(
-            method=_label(method, "the method's name"),
+            method=checked.name(method, "the method's name"),
             _values=MappingProxyType(values),
             _runs=MappingProxyType(labels),
-            layers=rows,
-            signed=negative if signed is None else bool(signed),
-            _categories=MappingProxyType(dict(categories or {})),
-            meta=MappingProxyType(_json(meta or {})),
-            _aspects=MappingProxyType(
-                {
-                    _label(name, "an aspect's name"): _alike(name, of, values)
-                    for name, of in (aspects or {}).items()
-                }
-            ),
+            layers=checked.layer_numbers(layers, depth),
+            signed=bool(signed),
+            ranked_by=rank.check(ranked_by),
+            _categories=MappingProxyType(checked.categories_by_task(categories or {}, values)),
+            meta=MappingProxyType(plain),
+            _aspects=MappingProxyType(checked.aspects_by_name(aspects or {}, values)),
         )
 
     # ---- reading ----
@@ -158,11 +124,11 @@ class HeadScores:
 
     def values(self, task: str) -> Array:
         """Every score of a task, (run, layer, head), read-only."""
-        return self._values[self._known(task)]
+        return self._values[self._require(task)]
 
     def runs(self, task: str) -> tuple[str, ...]:
         """The label of each run of a task: for most methods its prompt and answer."""
-        return self._runs[self._known(task)]
+        return self._runs[self._require(task)]
 
     @property
     def aspects(self) -> Mapping[str, HeadScores]:
@@ -201,23 +167,17 @@ class HeadScores:
 
     @property
     def by_size(self) -> bool:
-        """True when heads are ranked by ``|mean|``, as a probe's are: its sign says which way a head speaks, not whether it matters."""
-        return provenance.display(self).get("normalize") == "share"
+        """True when heads are ranked by ``|mean|``: the same as ``ranked_by == "size"``."""
+        return self.ranked_by == "size"
 
-    def top(
-        self, task: str, k: int = 10, *, by: Literal["mean", "size"] | None = None
-    ) -> list[tuple[int, int]]:
-        """The ``k`` heads with the largest mean for a task, as (layer, head), largest first; ``by="size"`` goes by ``|mean|``, as a probe's do by default."""
+    def top(self, task: str, k: int = 10, *, by: RankedBy | None = None) -> list[tuple[int, int]]:
+        """The first ``k`` heads of a task as (layer, head), by ``ranked_by`` or by ``by``."""
         if not isinstance(k, (int, np.integer)) or k < 1:
             raise ValueError(f"k is a number of heads, 1 or more; got {k!r}.")
-        if by not in ("mean", "size", None):
+        if by not in (*rank.RANKED_BY, None):
             raise ValueError(f"by is 'mean', 'size' or None to choose; got {by!r}.")
-        found = reduce.mean(self.values(task))
-        sizes = by == "size" or (by is None and self.by_size)
-        return [
-            (self.layers[row], head)
-            for row, head in reduce.top(np.abs(found) if sizes else found, k)
-        ]
+        heads = rank.top(self, self._require(task), int(k), by=by)
+        return [(self.layers[row], head) for row, head in heads]
 
     def elbow(self, task: str) -> float:
         """The published cut-off for a task: the elbow of its sorted ``|mean|``."""
@@ -239,6 +199,7 @@ class HeadScores:
             runs={name: self.runs(name) for name in wanted},
             layers=self.layers,
             signed=self.signed,
+            ranked_by=self.ranked_by,
             categories={name: c for name, c in self.categories.items() if name in wanted},
             meta=meta,
             aspects={
@@ -256,48 +217,14 @@ class HeadScores:
 
     def to_pandas(self) -> pandas.DataFrame:
         """A tidy frame with a row a score: task, category, run, label, layer, head, score."""
-        import pandas as pd
-
-        frames = []
-        for name, v in self._values.items():
-            run, row, head = np.indices(v.shape).reshape(3, -1)
-            columns = {
-                "task": name,
-                "category": self.categories.get(name),
-                "run": run,
-                "label": np.asarray(self._runs[name], dtype=object)[run],
-                "layer": np.asarray(self.layers)[row],
-                "head": head,
-                "score": v.reshape(-1),
-            }
-            frames.append(pd.DataFrame(columns))
-        return pd.concat(frames, ignore_index=True)
+        return frames.to_pandas(self)
 
     def to_xarray(self) -> xarray.Dataset:
-        """A dataset with a variable ``score`` (task, run, layer, head); tasks with fewer runs than the most end in NaN."""
-        try:
-            import xarray as xr
-        except ImportError as error:
-            raise ImportError("to_xarray needs xarray: pip install xarray.") from error
-        most = max(len(v) for v in self._values.values())
-        block = np.full((len(self.tasks), most, *self.shape), np.nan, dtype=np.float32)
-        labels = np.full((len(self.tasks), most), "", dtype=object)
-        for i, name in enumerate(self.tasks):
-            v = self._values[name]
-            block[i, : len(v)] = v
-            labels[i, : len(v)] = self._runs[name]
-        return xr.Dataset(
-            {
-                "score": (("task", "run", "layer", "head"), block),
-                "label": (("task", "run"), labels),
-            },
-            coords={
-                "task": list(self.tasks),
-                "layer": list(self.layers),
-                "head": range(self.shape[1]),
-            },
-            attrs={"method": self.method, "model": str(self.meta.get("model", ""))},
-        )
+        """A dataset with a variable ``score`` (task, run, layer, head).
+
+        Tasks with fewer runs than the most end in NaN.
+        """
+        return frames.to_xarray(self)
 
     def figure(self, view: str = "tasks", *, columns: int | None = None, **settings: Any) -> Figure:
         """A matplotlib figure of a view, ``"tasks"``, ``"agreement"`` or ``"categories"``; ``.savefig("heads.pdf")`` writes it.
@@ -332,6 +259,7 @@ class HeadScores:
             "runs": dict(self._runs),
             "layers": self.layers,
             "signed": self.signed,
+            "ranked_by": self.ranked_by,
         }
         kept |= {"categories": dict(self.categories), "meta": dict(self.meta)}
         kept |= {"aspects": {name: dict(of) for name, of in self._aspects.items()}}
@@ -351,7 +279,7 @@ class HeadScores:
 
     # ---- checks ----
 
-    def _known(self, task: str) -> str:
+    def _require(self, task: str) -> str:
         if task not in self._values:
             raise KeyError(
                 f"no task {task!r} in these scores; they have {', '.join(map(repr, self.tasks))}."
@@ -370,56 +298,6 @@ def open(path: str | Path) -> HeadScores:  # noqa: A001  (hw.open is the public 
         ) from error
 
 
-def _label(text: object, what: str) -> str:
-    if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"{what} must be text and not empty; got {text!r}.")
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ValueError(
-            f"{what} has half a letter (a lone surrogate), which no file can hold: {text!r}."
-        )
-    return text
-
-
-def _checked(name: str, array: npt.ArrayLike) -> Array:
-    """A read-only float32 copy, (run, layer, head), or a sentence about what is wrong and where."""
-    raw = np.asarray(array)
-    if raw.dtype.kind not in "fiub":
-        raise ValueError(
-            f"task {name!r}: scores must be real numbers; got an array of {raw.dtype}."
-        )
-    if raw.ndim == 2:
-        raw = raw[None]
-    if raw.ndim != 3 or 0 in raw.shape:
-        raise ValueError(
-            f"task {name!r}: scores must be (run, layer, head) or (layer, head), none of them 0; got {np.asarray(array).shape}."
-        )
-    with np.errstate(over="ignore"):
-        values = raw.astype(np.float32, order="C", copy=True)
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        run, layer, head = (int(i) for i in bad[0])
-        what = "NaN" if np.isnan(values[run, layer, head]) else "infinite in float32"
-        raise ValueError(
-            f"task {name!r}: {len(bad)} scores are not finite; the first, at run {run}, layer {layer}, head {head}, is {what}."
-        )
-    values.setflags(write=False)
-    return values
-
-
-def _alike(
-    aspect: str, of: Mapping[str, npt.ArrayLike], values: Mapping[str, Array]
-) -> Mapping[str, Array]:
-    """An aspect's values, task by task as the scores' own."""
-    found = {name: _checked(f"{name} ({aspect})", array) for name, array in of.items()}
-    if {name: v.shape for name, v in found.items()} != {
-        name: v.shape for name, v in values.items()
-    }:
-        raise ValueError(
-            f"aspect {aspect!r} must have the tasks, runs, layers and heads of the scores themselves."
-        )
-    return MappingProxyType({name: found[name] for name in values})
-
-
 def _json(meta: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of ``meta`` as JSON keeps it, so that what is shown is what a file will hold; a sentence for what it cannot."""
     try:
@@ -435,6 +313,13 @@ def _json(meta: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(merged, list) or not all(isinstance(m, dict) for m in merged):
         raise ValueError("meta['merged'] must be a list of dicts.")
     return dict(plain)
+
+
+def _shown_as_share(meta: Mapping[str, Any]) -> bool:
+    """Whether scores are shown as shares at first: before ``ranked_by`` was a field, they were the
+    ones ranked by size."""
+    display = meta.get("display")
+    return isinstance(display, Mapping) and display.get("normalize") == "share"
 
 
 def _number(value: object) -> Any:

@@ -29,6 +29,7 @@ def merged(a: HeadScores, b: HeadScores) -> dict[str, Any]:
         runs={n: sum((s.runs(n) for s in have), ()) for n, have in parts.items()},
         layers=a.layers,
         signed=a.signed or b.signed,
+        ranked_by="size" if "size" in (a.ranked_by, b.ranked_by) else "mean",
         categories={**b.categories, **a.categories},
         meta={
             **a.meta,

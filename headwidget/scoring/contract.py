@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headwidget.scores.rank import RankedBy
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -87,6 +89,8 @@ class Method:
     """A frozen dataclass: the options' names, defaults and checks."""
     signed: bool
     """Does a score's sign mean something?"""
+    ranked_by: RankedBy = "mean"
+    """Are heads ranked by their mean over runs or by its absolute value ("size")?"""
     check: Callable[[Model], None] = lambda model: None
     """Says, before any forward, why a model cannot be scored in this way."""
     together: (

@@ -342,6 +342,7 @@ class Scoring:
             runs=runs,
             layers=[layer.index for layer in self.model.layers],
             signed=self.method.signed and not getattr(self.options, "abs", False),
+            ranked_by=self.method.ranked_by,
             categories={
                 t.name: t.category for t in self.tasks if t.category is not None and t.name in runs
             },
