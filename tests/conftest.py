@@ -7,11 +7,13 @@ minutes run alone and first.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support import dead_workers, sixteen_bit
 
+BROWSER = Path(__file__).parent / "browser"
 MINUTES = 1500
 """Seconds that a test marked ``alone`` may take: a notebook on a busy core takes many times
 what it takes a user."""
@@ -23,15 +25,25 @@ def pytest_configure(config: pytest.Config) -> None:
         sixteen_bit.limit_where_it_does_not_work()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def group(item: pytest.Item) -> str:
+    """Tests of one group run in one process: a file's, or those that name a group."""
+    alone = item.get_closest_marker("alone")
+    if alone is None:
+        return item.path.as_posix()
+    return str(alone.args[0]) if alone.args else item.nodeid
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups, and -m the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    alone = [item for item in items if item.get_closest_marker("alone")]
     for item in items:
-        group = item.nodeid if item in alone else item.path.as_posix()
-        item.add_marker(pytest.mark.xdist_group(group))
-    for item in alone:
-        item.add_marker(pytest.mark.timeout(MINUTES))
-    items.sort(key=lambda item: item not in alone)  # the order stays among equals
+        item.add_marker(pytest.mark.xdist_group(group(item)))
+        if item.get_closest_marker("alone"):
+            item.add_marker(pytest.mark.timeout(MINUTES))
+            item.add_marker(pytest.mark.slow)
+        elif BROWSER in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+    # Those that take minutes first; the order stays among equals.
+    items.sort(key=lambda item: item.get_closest_marker("alone") is None)
 
 
 @pytest.fixture
