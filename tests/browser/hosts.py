@@ -8,7 +8,6 @@ import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -18,6 +17,8 @@ from typing import Any
 
 import nbformat
 import pytest
+
+from tests.support import end_with_parent
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {
@@ -92,7 +93,7 @@ def serving(base: Path, module: list[str], url: str) -> Iterator[None]:
     log = base / "server.log"
     with log.open("w") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", *module],
+            end_with_parent.command("-m", *module),
             env=env,
             stdout=out,
             stderr=subprocess.STDOUT,
