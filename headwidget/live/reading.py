@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from headwidget.methods import attribution
-from headwidget.methods.attribution import Found
+from headwidget.methods.attribution import HeadOutputs as Found
 from headwidget.models import Model, attention, hooks, weights
 from headwidget.models.caches import nothing_kept
 from headwidget.scoring.batch import collate, forward
