@@ -30,7 +30,7 @@ class Ablation:
     The mean is over the positions that are replaced.
     """
     where: Literal["all", "last"] = "all"
-    """Replace it at all positions, or only where the answer is predicted."""
+    """At all positions, or only where the answer is predicted."""
 
     def __post_init__(self) -> None:
         one_of("replace", self.replace, ("zero", "mean"))

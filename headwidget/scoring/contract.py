@@ -149,7 +149,7 @@ class Method:
     options: type
     """A frozen dataclass: names, defaults and checks of the options.
 
-    A field's docstring, or ``field(metadata={"help": …})``, explains it in the live widget.
+    The first sentence of a field's docstring explains it in the live widget.
     """
     signed: bool
     """Does a score's sign mean something?"""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import importlib
-import inspect
-import itertools
-import textwrap
 from typing import Any
 
 from headwidget.scoring.contract import Method
@@ -106,44 +102,3 @@ def options(method: Method, values: dict[str, Any]) -> Any:
         has = f"its options are {', '.join(fields)}" if fields else "it has no options"
         raise ValueError(f"method {method.name!r} has no option {unknown[0]!r}; {has}.")
     return method.options(**values)
-
-
-def options_help(method: Method) -> dict[str, str]:
-    """What each option of a method does, in one sentence.
-
-    It is the first sentence of the field's docstring, or its ``metadata["help"]``.
-
-    >>> options_help(find("ablation"))["where"]
-    'Replace it at all positions, or only where the answer is predicted.'
-    """
-    docstrings = _field_docstrings(method.options)
-    sentences = {}
-    for field in dataclasses.fields(method.options):
-        text = field.metadata.get("help") or docstrings.get(field.name, "")
-        sentences[field.name] = _first_sentence(" ".join(str(text).split()))
-    return sentences
-
-
-def _field_docstrings(options: type) -> dict[str, str]:
-    """The string literals below a class's annotated fields; none where the source is unknown."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(options)))
-    except (OSError, TypeError, SyntaxError):
-        return {}
-    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
-    docstrings = {}
-    for statement, following in itertools.pairwise(body):
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and isinstance(following, ast.Expr)
-            and isinstance(following.value, ast.Constant)
-            and isinstance(following.value.value, str)
-        ):
-            docstrings[statement.target.id] = following.value.value
-    return docstrings
-
-
-def _first_sentence(text: str) -> str:
-    end = text.find(". ")
-    return text if end < 0 else text[: end + 1]
