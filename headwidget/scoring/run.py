@@ -19,6 +19,7 @@ from headwidget.scoring.batch import batches, correct, forward, plan
 from headwidget.scoring.cells import Cells
 from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
 from headwidget.scoring.encode import Encoded, EncodedTask
+from headwidget.scoring.memory import halving
 from headwidget.scoring.yielded import Checker
 from headwidget.tasks import Task
 
@@ -164,17 +165,12 @@ class Scoring:
 
     def _halving(self, start: Callable[[], Iterator[Chunk]]) -> Iterator[Chunk]:
         """What ``start`` yields; where memory runs out, it starts again with half the batch."""
-        while True:
-            try:
-                yield from start()
-                return
-            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-                if not out_of_memory(error) or self.batch_size == 1:
-                    raise
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-            self.batch_size = max(1, (self.batch_size or self._usual_batch()) // 2)
-            self.halved.append(self.batch_size)
+
+        def halved(size: int) -> None:
+            self.batch_size = size
+            self.halved.append(size)
+
+        return halving(lambda _: start(), self.batch_size, usual=self._usual_batch, halved=halved)
 
     def _usual_batch(self) -> int:
         """How many prompts run together where the user did not say."""
@@ -380,15 +376,6 @@ def _only(task: EncodedTask, kept: Sequence[int]) -> EncodedTask:
     examples = tuple(task.examples[i] for i in kept)
     held_out = tuple(new for new, old in enumerate(kept) if old in task.held_out)
     return dataclasses.replace(task, examples=examples, held_out=held_out)
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Did memory run out, on a device or on the host?"""
-    text = str(error).lower()  # MPS and the host's allocators raise no type of their own
-    phrases = ("out of memory", "can't allocate memory", "not enough memory")
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
-        phrase in text for phrase in phrases
-    )
 
 
 def options_meta(options: Any) -> dict[str, Any]:

@@ -10,13 +10,13 @@ import torch
 
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
-from headwidget.scoring import registry
+from headwidget.scoring import checks, registry
 from headwidget.scoring.encode import encode
 from headwidget.scoring.progress import Progress
-from headwidget.scoring.run import Scoring, options_meta, out_of_memory
+from headwidget.scoring.run import Scoring
 from headwidget.tasks import Task, suite
 
-__all__ = ["Scoring", "listed", "options_meta", "out_of_memory", "prepare", "score"]
+__all__ = ["Scoring", "listed", "prepare", "score"]
 
 
 def score(
@@ -84,9 +84,8 @@ def prepare(
     chosen = registry.find(method)
     checked_options = registry.options(chosen, options)
     chosen.check(model)
-    _check_batch_size(batch_size)
-    if type(seed) is not int:
-        raise ValueError(f"seed is a whole number; got {seed!r}.")
+    checks.batch_size(batch_size)
+    checks.seed(seed)
     sources = listed(tasks, seed)
     if chosen.encode is None:
         encoded = [encode(task, model) for task in sources]
@@ -94,14 +93,6 @@ def prepare(
         encoded = chosen.encode(sources, model, checked_options, seed)
     chosen.check_tasks(model, encoded, checked_options)
     return Scoring(model, chosen, checked_options, encoded, batch_size, seed, sources)
-
-
-def _check_batch_size(batch_size: object) -> None:
-    if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
-        raise ValueError(
-            "batch_size is a number of prompts, 1 or more, or None to choose it; "
-            f"got {batch_size!r}."
-        )
 
 
 def listed(tasks: Task | str | Iterable[Task], seed: int) -> Sequence[Task]:
