@@ -47,6 +47,24 @@ def test_a_run_gives_what_score_gives(method: str, options: dict[str, Any]) -> N
     assert not threads() and not hooked(model)
 
 
+def test_what_the_maps_show_is_public_and_follows_the_run() -> None:
+    lab = hw.live(fresh(), TASKS, "gradient")
+    assert lab.shown.partial and set(lab.shown.meta["unscored"]) == {"one", "two"}
+    assert lab.run(tasks=["two"]).wait(60)
+    assert lab.shown is lab.scores and lab.shown.tasks == ("two",) == tuple(lab.tasks)
+
+
+def test_the_state_of_a_run_can_be_observed() -> None:
+    lab = hw.live(fresh(), TASKS)
+    states: list[str] = []
+    lab.observe(lambda change: states.append(change["new"]), "state")
+    assert lab.run().wait(60)
+    assert states == ["running", "done"] and lab.state == "done"
+    with pytest.raises(TraitError, match="read-only"):
+        lab.state = "idle"
+    assert "state" not in lab.keys  # the browser has _state
+
+
 def test_what_is_not_scored_yet_is_marked_and_no_number() -> None:
     model = fresh()
     ready = score.prepare(model, TASKS, "ablation", batch_size=2, seed=0)
