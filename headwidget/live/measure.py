@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from headwidget.interventions.knockout import controls
+from headwidget.interventions.sampling import controls, unseen_first
 from headwidget.live import payloads, reading
 from headwidget.live.gates import Gates
 from headwidget.models import Model
 from headwidget.scores import HeadScores
-from headwidget.scores.provenance import known_prompts
 from headwidget.scoring import gated_forward
 from headwidget.scoring.encode import Encoded, EncodedTask, encode
-from headwidget.scoring.score import out_of_memory
+from headwidget.scoring.memory import halving
 from headwidget.tasks import Task
 
 
@@ -107,28 +104,16 @@ def _measured(
     model: Model, examples: Sequence[Encoded], settings: Gates
 ) -> Iterator[gated_forward.Landed]:
     """Every example under every setting, piece by piece; smaller pieces where memory runs out."""
-    size = len(examples)
-    while True:
-        try:
-            yield from gated_forward.run(model, examples, settings, size)
-            return
-        except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error) or size == 1:
-                raise
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        size //= 2
+    return halving(lambda size: gated_forward.run(model, examples, settings, size), len(examples))
 
 
 def _chosen(
     task: EncodedTask, results: Sequence[HeadScores], count: int, seed: int
 ) -> tuple[list[Encoded], int]:
     """Examples at random, first those that no scores were made from, and how many those are."""
-    known = [known_prompts(scores, task.name) for scores in results]
-    scored = [any(has(example.label) for has in known) for example in task.examples]
-    order = random.Random(seed).sample(range(len(scored)), len(scored))
-    order.sort(key=lambda i: scored[i])  # the order drawn stays among equals
-    return [task.examples[i] for i in order[:count]], sum(not scored[i] for i in order[:count])
+    labels = [example.label for example in task.examples]
+    sample = unseen_first(labels, task.name, results, count, seed)
+    return [task.examples[i] for i in sample.indices], len(sample.indices) - sample.scored_on
 
 
 def like(

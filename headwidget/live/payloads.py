@@ -11,7 +11,7 @@ from headwidget.live import reading
 from headwidget.models import Model
 from headwidget.scores import HeadScores, reduce
 from headwidget.scoring import registry
-from headwidget.scoring.score import out_of_memory
+from headwidget.scoring.memory import out_of_memory
 from headwidget.tasks import Task
 
 

@@ -22,10 +22,9 @@ from headwidget.live.gates import Gates
 from headwidget.methods import attribution
 from headwidget.methods.attribution import Found
 from headwidget.models import Model, attention, hooks, weights
-from headwidget.models.caches import nothing_kept
+from headwidget.models.caches import everything_kept, nothing_kept
 from headwidget.scoring.batch import Batch, collate, forward
 from headwidget.scoring.encode import Encoded, prompt_ids
-from headwidget.scoring.gated_forward import can_share
 
 TARGETS = 10
 """How many likely next tokens are listed, each with its map."""
@@ -253,26 +252,18 @@ def greedy(model: Model, ids: Sequence[int], gates: Gates, tokens: int = 12) -> 
     on = torch.tensor(gates).to(model.device)
     so_far = torch.tensor([list(ids)] * count, device=model.device)  # (setting, token)
     new: list[Tensor] = []
-    cache = _cache() if can_share(model) else None
+    grows = model.can_share_prefix
+    cache = everything_kept() if grows else nothing_kept(model)
     with hooks.scoring(model), hooks.gate(model, on):
         step = so_far
         for _ in range(tokens):
-            arguments: dict[str, Any] = {"past_key_values": cache, "use_cache": True}
-            if cache is None:
-                arguments = nothing_kept(model)
             last = torch.full((count, 1), step.shape[1] - 1, device=model.device)
             with hooks.unembed_at(model, last):
-                logits = model.module(input_ids=step, **arguments).logits[:, -1]
+                logits = model.module(input_ids=step, **cache).logits[:, -1]
             new.append(logits.argmax(-1).to(model.device))
             so_far = torch.cat([so_far, new[-1][:, None]], dim=1)
-            step = new[-1][:, None] if cache is not None else so_far
+            step = new[-1][:, None] if grows else so_far
     texts = []
     for row in torch.stack(new, dim=1).tolist():
         texts.append(model.tokenizer.decode(row[: row.index(end)] if end in row else row))
     return texts
-
-
-def _cache() -> Any:
-    from transformers import DynamicCache
-
-    return DynamicCache()

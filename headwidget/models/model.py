@@ -95,7 +95,7 @@ class Model:
         self.head_dim: int = self.layers[0].head_dim
         self.context: int | None = _context(text, self.family)
         self.rope_switch: int | None = _rope_switch(text)
-        """Inputs longer than this are rotated in another way than shorter ones (longrope), so the two never share a batch or a prefix."""
+        """Longest input before longrope switches to its long factors; None without longrope."""
         if self.encoder and getattr(text, "is_decoder", False):
             raise ValueError(
                 f"{type(module).__name__} is a {self.family.name} turned into a decoder; headwidget scores it as the encoder it was made for only."
@@ -118,6 +118,27 @@ class Model:
     def encoder(self) -> bool:
         """True for masked language models: every token sees every other, and the answer is read at masked positions."""
         return self.family.head == "masked"
+
+    @property
+    def hybrid(self) -> bool:
+        """True where some blocks have no attention (Jamba): they keep states of another kind."""
+        return len(self.blocks) != len(self.layers)
+
+    @property
+    def can_share_prefix(self) -> bool:
+        """Can several prompts go on from the keys and values of one prefix?
+
+        Not in an encoder, where every token sees all others, nor in a hybrid model, whose
+        blocks without attention keep more than keys and values.
+        """
+        return not self.encoder and not self.hybrid
+
+    def switches_rope(self, length: int) -> bool:
+        """Does the model rotate an input of ``length`` tokens the long way (longrope)?
+
+        An input that is rotated so never shares a batch with one that is not, nor a prefix.
+        """
+        return self.rope_switch is not None and length > self.rope_switch
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -15,10 +15,12 @@ import torch
 
 from headwidget.models import Model, hooks, load
 from headwidget.scores import HeadScores, chance, provenance
-from headwidget.scoring import registry
+from headwidget.scoring import checks, registry
 from headwidget.scoring.batch import batches, correct, forward, plan
 from headwidget.scoring.contract import Together
 from headwidget.scoring.encode import Encoded, EncodedTask, encode
+from headwidget.scoring.memory import halving
+from headwidget.scoring.memory import out_of_memory as out_of_memory
 from headwidget.scoring.progress import Progress
 from headwidget.tasks import Task, suite
 
@@ -88,14 +90,8 @@ def prepare(
     chosen = registry.find(method)
     checked = registry.options(chosen, options)
     chosen.check(model)
-    if batch_size is not None and (
-        not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1
-    ):
-        raise ValueError(
-            f"batch_size is a number of prompts, 1 or more, or None to choose it; got {batch_size!r}."
-        )
-    if type(seed) is not int:
-        raise ValueError(f"seed is a whole number; got {seed!r}.")
+    checks.batch_size(batch_size)
+    checks.seed(seed)
     sources = listed(tasks, seed)
     encoded = (
         [encode(task, model) for task in sources]
@@ -208,17 +204,12 @@ class Scoring:
 
     def _halving(self, start: Callable[[], Iterator[T]]) -> Iterator[T]:
         """What ``start`` yields; where memory runs out it is started again with half the batch."""
-        while True:
-            try:
-                yield from start()
-                return
-            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-                if not out_of_memory(error) or self.batch_size == 1:
-                    raise
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-            self.batch_size = max(1, (self.batch_size or self._usual_batch()) // 2)
-            self.halved.append(self.batch_size)
+
+        def halved(size: int) -> None:
+            self.batch_size = size
+            self.halved.append(size)
+
+        return halving(lambda _: start(), self.batch_size, usual=self._usual_batch, halved=halved)
 
     def _usual_batch(self) -> int:
         """How many prompts run together where nobody said how many."""
@@ -419,14 +410,6 @@ class Scoring:
         if "beats_foil" not in known:
             return None
         return chance.foil_warning(known["beats_foil"], known["foils"], self.method.at_chance)
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Did memory run out, on a device or on the host?"""
-    said = str(error).lower()  # MPS, and the host's allocators, have no error of their own
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
-        one in said for one in ("out of memory", "can't allocate memory", "not enough memory")
-    )
 
 
 def options_meta(options: Any) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from headwidget.methods.gate_fits import Fits, Prompts
 from headwidget.methods.gating import Gating, fit
 from headwidget.models import hooks
 from headwidget.scores.provenance import known_prompts
-from headwidget.scoring import gated_forward
 from headwidget.scoring.batch import collate, forward, log_probability
 from headwidget.scoring.contract import Chunk, Together
 from headwidget.scoring.encode import encode
@@ -143,7 +142,7 @@ def test_a_shared_prefix_runs_once_and_changes_nothing(
     ends, tokens = [], []
     for shared in (True, False):
         if not shared:
-            monkeypatch.setattr(gated_forward, "can_share", lambda model: False)
+            monkeypatch.setattr(hw.Model, "can_share_prefix", False)
         prompts = Prompts(model, examples, 3, seeds(2), False)
         assert [group.prefix for group in prompts.groups] == [16 if shared else 0]
         fits = Fits.random(model, [prompts], seeds(2), 4.0)

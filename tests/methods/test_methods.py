@@ -46,8 +46,7 @@ def test_ablation_with_a_shared_prefix_equals_one_forward_per_head(family: str) 
     )
     encoded = encode(task, model)
     assert shared_prefix(encoded.examples) == len("ab: ba, cd: dc, ")
-    hybrid = len(model.blocks) != len(model.layers)
-    assert (Replay(model, [0, 1, 2], encoded.examples).prefix > 0) != hybrid
+    assert (Replay(model, [0, 1, 2], encoded.examples).prefix > 0) != model.hybrid
     np.testing.assert_allclose(
         values(model, "ablation", task), one_forward_per_head(model, task), atol=TOLERANCE
     )
