@@ -1,4 +1,4 @@
-"""The lab when things go wrong or come at once: handlers that raise, other threads, runs that fail or are replaced."""
+"""The lab when things go wrong: handlers that raise, other threads, runs that are replaced."""
 
 from __future__ import annotations
 
