@@ -27,26 +27,27 @@ WORDS = "The capital of France is Paris and the capital of Italy is Rome and the
 
 CODE = f"""
 import asyncio, time, headwidget as hw, numpy as np
-from headwidget import batch
+from headwidget.scoring import batch
 model = hw.load()
 batch.PROMPTS = {BATCH}  # small batches: many chunks, all alike
 lab = hw.live(model, [hw.tasks.suite("math-syntax")[1]], method="gradient", prompts={PROMPTS})
 sent, painted, landed = [], [], []
-show, heard, picture = lab._show, lab._heard, lab._picture
+runner = lab._runner
+show, heard, picture = lab._show, lab._heard, runner._picture
 
-def showing(scores, *, final):
+def showing(scores, final):
     sent.append(time.time())
-    show(scores, final=final)
+    show(scores, final)
 
 def hearing(widget, content, buffers):
     if content.get("ask") == "painted":
         painted.append(content["at"] / 1000)
     heard(widget, content, buffers)
 
-def every_second(prepared, job, *, now=False):
+def every_second(prepared, job, *, first=False):
     landed.append(time.perf_counter())
     if len(landed) % 2:
-        picture(prepared, job, now=True)
+        picture(prepared, job, first=True)
 
 async def show_many(what, count, gap):
     for i in range(count):
@@ -58,13 +59,13 @@ def rest(i):
 
 def show_one(i):
     values = np.random.default_rng(i).normal(0, 1, (20, *model.shape)).astype("f4")
-    lab._show(hw.HeadScores.from_arrays(dict.fromkeys(lab.asked, values), method="gradient", signed=True), final=False)
+    showing(hw.HeadScores.from_arrays(dict.fromkeys(lab.asked, values), method="gradient", signed=True), final=False)
 
-lab._show, lab._heard = showing, hearing
+runner._show, lab._heard = lambda: showing, hearing
 
 async def run(chunks, pictures):
     sent.clear(), painted.clear(), landed.clear()
-    lab._picture = pictures
+    runner._picture = pictures
     await lab.run(prompts=chunks * {BATCH}).done
 lab
 """

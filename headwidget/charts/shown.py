@@ -16,7 +16,7 @@ from headwidget.display.views.picture import number_name
 from headwidget.scores import reduce, threshold
 
 if TYPE_CHECKING:
-    from headwidget.display.explorer import Explorer
+    from headwidget.display.explorer import ExplorerBase
     from headwidget.scores import HeadScores
     from headwidget.scores.reduce import Array, Mask
 
@@ -139,9 +139,9 @@ class Shown:
         return found
 
 
-def shown(explorer: Explorer) -> Shown:
+def shown(explorer: ExplorerBase) -> Shown:
     """What an explorer shows now; names that its scores (which may just have been exchanged) do not have are left out, and tasks that are not scored yet."""
-    scores = explorer._shown
+    scores = explorer.shown
     asked = Settings(**{name: getattr(explorer, name) for name in settings.NAMES})
     scored = [name for name in scores.tasks if name not in scores.meta.get("unscored", ())]
     tasks = tuple(name for name in asked.tasks or () if name in scored)

@@ -27,18 +27,15 @@ def trait(default: Any, text: str) -> Any:
     return made
 
 
-class Explorer(anywidget.AnyWidget):
-    """Linked layer x head heatmaps in three views, with a threshold, an agreement and a selection shared with Python.
+SCORE_TRAITS = ("_header", "_buffer")
+"""The traits that change when an explorer shows other scores."""
 
-    Made by :func:`headwidget.explore`. Every trait below can be set, observed and linked; the front end follows, and
-    what is done there comes back here. A value that makes no sense is refused with a sentence and changes nothing.
 
-    >>> import headwidget as hw
-    >>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9], [0.2, 0.3]]}, method="mine")
-    >>> explorer = hw.explore(scores, threshold=0.25)
-    >>> explorer.selected = scores.top("copy", 1)
-    >>> explorer.selected, explorer.threshold, explorer.tasks
-    ([[0, 1]], 0.25, ['copy'])
+class ExplorerBase(anywidget.AnyWidget):
+    """The heatmaps and their settings, whichever scores they show.
+
+    :class:`Explorer` shows scores that do not change, :class:`headwidget.Lab` those that
+    have landed so far.
     """
 
     selected = trait([], "The selected heads.")
@@ -142,9 +139,14 @@ class Explorer(anywidget.AnyWidget):
         self._told = set()
 
     @property
-    def scores(self) -> HeadScores:
-        """The scores that are shown."""
+    def shown(self) -> HeadScores:
+        """The scores that the maps show; of a lab, what has landed so far."""
         return self._shown
+
+    @property
+    def encoded(self) -> tuple[dict[str, Any], bytes]:
+        """The scores as the browser has them: header and buffer (:mod:`headwidget.display.wire`)."""
+        return self._header, self._buffer
 
     # ---- out ----
 
@@ -284,6 +286,28 @@ class Explorer(anywidget.AnyWidget):
                 f"{self._kind} has no {name!r}{f'; did you mean {near[0]!r}?' if near else '.'}"
             )
         super().__setattr__(name, value)
+
+
+class Explorer(ExplorerBase):
+    """Linked layer x head heatmaps in three views.
+
+    Threshold, agreement and selection are shared with Python. Made by
+    :func:`headwidget.explore`. Every trait can be set, observed and linked; the front end
+    follows, and what is done there comes back here. A value that makes no sense is refused
+    with a sentence and changes nothing.
+
+    >>> import headwidget as hw
+    >>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9], [0.2, 0.3]]}, method="mine")
+    >>> explorer = hw.explore(scores, threshold=0.25)
+    >>> explorer.selected = scores.top("copy", 1)
+    >>> explorer.selected, explorer.threshold, explorer.tasks
+    ([[0, 1]], 0.25, ['copy'])
+    """
+
+    @property
+    def scores(self) -> HeadScores:
+        """The scores that are shown."""
+        return self._shown
 
 
 def explore(scores: HeadScores | str | Path, **traits: Any) -> Explorer:

@@ -292,7 +292,7 @@ def test_a_saved_file_is_explored_by_its_path(scores: hw.HeadScores, tmp_path: P
 
 def test_every_public_trait_is_documented() -> None:
     source = Path(explorers.__file__).read_text(encoding="utf-8").splitlines()
-    ours = set(explorers.Explorer.class_own_traits(sync=True))
+    ours = set(explorers.ExplorerBase.class_own_traits(sync=True))
     assert {name for name in ours if not name.startswith("_")} == {
         *settings.NAMES,
         "selected",
@@ -306,7 +306,7 @@ def test_every_public_trait_is_documented() -> None:
             text for text in source[line + 1 :] if text.startswith("    ") and text[4] not in " )"
         )
         assert after.startswith('    """'), name
-        assert name.startswith("_") or explorers.Explorer.class_traits()[name].help, name
+        assert name.startswith("_") or explorers.ExplorerBase.class_traits()[name].help, name
 
 
 def test_a_front_end_that_is_not_built_gives_the_command(
@@ -338,8 +338,11 @@ def test_an_explorer_keeps_its_scores_and_shares_no_list(scores: hw.HeadScores) 
     explorer = hw.explore(scores)
     explorer.selected.append([2, 0])
     assert hw.explore(scores).selected == []
+    assert explorer.scores is explorer.shown is scores
     with pytest.raises(AttributeError, match="keeps its scores; make another"):
         explorer.scores = scores
+    with pytest.raises(AttributeError, match="shown"):
+        explorer.shown = scores
     with explorer.hold_trait_notifications():
         explorer.rule, explorer.threshold = "top", 20
     assert explorer.threshold == 20
