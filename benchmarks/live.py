@@ -27,7 +27,7 @@ WORDS = "The capital of France is Paris and the capital of Italy is Rome and the
 
 CODE = f"""
 import asyncio, time, headwidget as hw, numpy as np
-from headwidget import batch
+from headwidget.scoring import batch
 model = hw.load()
 batch.PROMPTS = {BATCH}  # small batches: many chunks, all alike
 lab = hw.live(model, [hw.tasks.suite("math-syntax")[1]], method="gradient", prompts={PROMPTS})

@@ -45,6 +45,7 @@ def prepared(call: str) -> Callable[[], object]:
     from benchmarks.workload import batch_of, plain_forward, workloads
     from headwidget.models import embedded, hooks
     from headwidget.scoring import registry
+    from headwidget.scoring.contract import Job
     from headwidget.scoring.replay import Replay
 
     model = hw.load()
@@ -54,7 +55,7 @@ def prepared(call: str) -> Callable[[], object]:
 
     def scored() -> None:
         method = registry.find(call)
-        list(method.run(model, work, len(work.examples), registry.options(method, {})))
+        list(method.run(Job(model, (work,), len(work.examples), method.options())))
 
     def ablated() -> None:
         model.look()

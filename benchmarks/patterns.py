@@ -16,10 +16,10 @@ import headwidget as hw
 from benchmarks.memory import memory
 from benchmarks.timing import Row, against
 from benchmarks.workload import TOKENS, plain_forward, task
-from headwidget.methods.patterns import PATTERNS, Patterns, shows, together
+from headwidget.methods.patterns import PATTERNS, Patterns, run, shows
 from headwidget.models import Model, embedded
 from headwidget.scoring.batch import batches
-from headwidget.scoring.contract import Together
+from headwidget.scoring.contract import Job
 from headwidget.scoring.encode import EncodedTask
 
 LONG, FEW = 256, 8
@@ -63,7 +63,7 @@ def workload(model: Model, tokens: int, size: int) -> list[EncodedTask]:
 
 
 def scored(model: Model, tasks: list[EncodedTask]) -> None:
-    for _ in together(model, tasks, len(tasks[0].examples), Patterns(), Together()):
+    for _ in run(Job(model, tuple(tasks), len(tasks[0].examples), Patterns())):
         pass
 
 

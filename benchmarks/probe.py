@@ -13,7 +13,7 @@ from headwidget.methods.probe import Probe, read, splits
 from headwidget.methods.probe_classifier import Features, Training, fit
 from headwidget.models import Model
 from headwidget.scoring.batch import batches
-from headwidget.scoring.contract import Together
+from headwidget.scoring.contract import Job
 from headwidget.scoring.encode import EncodedTask, encode
 
 TASKS, PROMPTS, TOKENS = 8, 60, 40
@@ -54,7 +54,7 @@ def reading(model: Model, tasks: list[EncodedTask]) -> list[Row]:
             model.module(input_ids=batch.ids, use_cache=False)
 
     found = against(
-        plain, {"read": lambda: read(model, [part], None, Probe(), Together())}, rounds=ROUNDS
+        plain, {"read": lambda: read(Job(model, (part,), None, Probe()))}, rounds=ROUNDS
     )
     return [
         Row(
@@ -67,11 +67,11 @@ def reading(model: Model, tasks: list[EncodedTask]) -> list[Row]:
 
 def training(model: Model, tasks: list[EncodedTask]) -> list[Row]:
     """The probe and its control, as hw.score fits them by default; seconds over what is promised."""
-    z, _ = read(model, tasks, None, Probe(), Together())
+    z, _ = read(Job(model, tuple(tasks), None, Probe()))
     (split,) = splits(tasks, Probe(), 0)
     labels = np.repeat(np.arange(TASKS), PROMPTS)
     y, mixed = torch.tensor(labels), torch.tensor(np.random.default_rng(0).permutation(labels))
-    parts = split.parts(0.2, 0)
+    parts = split.train_and_validation(0.2, 0)
     train, tell = (torch.tensor(part) for part in parts)
     how = Probe().training()
     took, epochs = [], 0

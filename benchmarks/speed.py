@@ -13,6 +13,7 @@ from benchmarks.timing import Row, against, seconds
 from benchmarks.workload import batch_of, forward_without, plain_forward, workloads
 from headwidget.models import Model, embedded, hooks
 from headwidget.scoring import registry
+from headwidget.scoring.contract import Job
 from headwidget.scoring.encode import EncodedTask
 from headwidget.scoring.replay import Replay
 
@@ -35,7 +36,7 @@ def one_pass(model: Model, work: EncodedTask) -> list[Row]:
 
     def score(name: str) -> None:
         method = registry.find(name)
-        list(method.run(model, work, len(work.examples), registry.options(method, {})))
+        list(method.run(Job(model, (work,), len(work.examples), method.options())))
 
     calls = {
         "read": read,

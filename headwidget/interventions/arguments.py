@@ -82,7 +82,8 @@ def same_model(name: str, scores: HeadScores, model: Model, stacklevel: int) -> 
         )
     elif weights != model.fingerprint():
         raise ValueError(
-            f"the scores {name!r} are of other weights ({scores.meta.get('model', 'unknown model')})"
-            f" than {model.name}'s: its top heads are not theirs. "
+            f"the scores {name!r} are of other weights "
+            f"({scores.meta.get('model', 'unknown model')}) than {model.name}'s: "
+            "its top heads are not theirs. "
             "Score this very model, with hw.score(model, …)."
         )

@@ -20,7 +20,7 @@ from headwidget.live import gates as gating
 from headwidget.live import lifetime, offer, pacer, payloads, run_settings
 from headwidget.live.ended import Ended
 from headwidget.live.lock import Lock
-from headwidget.live.measure import Measurement
+from headwidget.live.measure import Measurement, pieces
 from headwidget.live.prompt_panel import PromptPanel
 from headwidget.live.run_settings import PROMPTS
 from headwidget.live.runner import Runner
@@ -32,6 +32,9 @@ from headwidget.tasks import Task
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+LAB_TRAITS = ("asked", "options", "gates", "prompt", "target")
+"""The traits that :func:`live` takes beside an explorer's."""
 
 
 class Lab(ThreadedExplorer):
@@ -103,23 +106,17 @@ class Lab(ThreadedExplorer):
             model, self._pacer, lock, show=self._show, tell=self._tell, kept=self._kept
         )
         self._measurement: Measurement | None = None
-        run: dict[str, Any] = {
-            "method": method,
-            "prompts": prompts,
-            "options": {},
-            "asked": list(self._sources),
-        }
-        run |= {name: traits.pop(name) for name in ("options", "asked") if name in traits}
-        later = {name: traits.pop(name) for name in ("gates", "prompt", "target") if name in traits}
         unscored = payloads.nothing_yet(model, self._sources.values(), method)
+        lab_traits = {name: traits.pop(name) for name in LAB_TRAITS if name in traits}
         super().__init__(model, lock, unscored, **traits)
         with self.hold_trait_notifications():
-            for name, value in run.items():
-                setattr(self, name, value)
+            self.method, self.prompts = method, prompts
+            self.asked = lab_traits.pop("asked", list(self._sources))
+            self.options = lab_traits.pop("options", {})
         self._state = self._runner.state
         self.gates = np.ones(model.shape, np.float32)
         self._can = offer.offer(model, self._sources.values())
-        for name, value in later.items():
+        for name, value in lab_traits.items():
             setattr(self, name, value)
 
     def __repr__(self) -> str:
@@ -157,10 +154,7 @@ class Lab(ThreadedExplorer):
         """Ask the run to stop; what is done stays, marked partial."""
         self._runner.stop()
 
-    def _stop_work(self) -> None:
-        self._runner.stop()
-
-    def _abandon_work(self) -> None:
+    def _abandon(self) -> None:
         self._runner.abandon()
 
     @property
@@ -301,8 +295,8 @@ class Lab(ThreadedExplorer):
                     "no head is scaled: select heads and turn them off in the widget, or set "
                     "lab.gates."
                 )
-            panel = self._panel
-            self._measurement = measurement = Measurement(
+            panel = self._panel  # the measurement must not hold the lab
+            parts = pieces(
                 self._model,
                 [self._sources[name] for name in self.asked],
                 self.gates,
@@ -312,6 +306,7 @@ class Lab(ThreadedExplorer):
                 draws=draws,
                 seed=self._seed,
             )
+            self._measurement = measurement = Measurement(int((self.gates != 1).sum()), parts)
             self._set(_effect=measurement.effect)
             self._later("effect", lambda lab: lab._measure_on(measurement))
         return self

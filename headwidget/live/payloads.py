@@ -1,4 +1,4 @@
-"""What the lab's front end is sent, as JSON: what can be run, what a prompt says, what a head does."""
+"""What the lab sends its front end, as JSON: a prompt's reading, a head's card, errors."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from headwidget.live import reading
 from headwidget.models import Model
 from headwidget.scores import HeadScores, rank, reduce
 from headwidget.scoring import registry
-from headwidget.scoring.score import out_of_memory
+from headwidget.scoring.memory import out_of_memory
 from headwidget.tasks import Task
 
 
 def sentence(error: BaseException) -> str:
-    """What went wrong, as people read it."""
+    """An error as the widget shows it: its message, with its type where that says more."""
     if out_of_memory(error):
-        return "Memory ran out, even with one prompt at a time. Use shorter prompts, a smaller model, or dtype=torch.bfloat16 on a GPU."
+        return (
+            "Memory ran out, even with one prompt at a time. Use shorter prompts, a smaller model, "
+            "or dtype=torch.bfloat16 on a GPU."
+        )
     text = " ".join(str(error).split()) or type(error).__name__
-    return (
-        text
-        if isinstance(error, (ValueError, TypeError, RuntimeError, FloatingPointError))
-        else f"{type(error).__name__}: {text}"
-    )
+    is_sentence = isinstance(error, (ValueError, TypeError, RuntimeError, FloatingPointError))
+    return text if is_sentence else f"{type(error).__name__}: {text}"
 
 
 def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
-    """Maps where nothing is scored: every row is marked so."""
+    """Scores of a model before its first run: zeros, with every layer marked as not scored."""
     layers, heads = model.shape
     names = {task.name: np.zeros((1, layers, heads), np.float32) for task in tasks}
     return HeadScores.from_arrays(
@@ -49,18 +49,18 @@ def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
 
 def prompt(read: reading.Reading, seconds: float) -> dict[str, Any]:
     """A prompt's tokens and predictions."""
-    rows = [
-        [[one.id, one.text, one.probability, one.scaled] for one in some]
-        for some in (read.predictions, read.risen)
-    ]
     return {
         "text": read.text,
         "tokens": list(read.tokens),
-        "predictions": rows[0],
-        "risen": rows[1],
+        "predictions": _predictions(read.predictions),
+        "risen": _predictions(read.risen),
         "why_not": read.why_not,
         "ms": round(1000 * seconds),
     }
+
+
+def _predictions(predictions: Iterable[reading.Prediction]) -> list[list[Any]]:
+    return [[token.id, token.text, token.probability, token.scaled] for token in predictions]
 
 
 def head(
@@ -71,27 +71,19 @@ def head(
     number: int,
 ) -> dict[str, Any]:
     """What a head does on the prompt, and its rank in every method scored so far."""
-    row = next(i for i, one in enumerate(model.layers) if one.index == layer)
-    found: dict[str, Any] = {"head": [layer, number], "ranks": ranks(results, row, number)}
+    row = next(row for row, entry in enumerate(model.layers) if entry.index == layer)
+    card: dict[str, Any] = {"head": [layer, number], "ranks": ranks(results, row, number)}
     if read is None:
-        return found
+        return card
     try:
         seen = reading.head(model, read, row, number)
     except Exception as error:
-        return {**found, "error": sentence(error)}
-    pattern = (
-        None
-        if seen.pattern is None
-        else [[round(float(w), 3) for w in line] for line in seen.pattern]
-    )
-    says = {
-        "promoted": [list(one) for one in seen.promoted],
-        "suppressed": [list(one) for one in seen.suppressed],
-    }
+        return {**card, "error": sentence(error)}
     return {
-        **found,
-        **says,
-        "pattern": pattern,
+        **card,
+        "promoted": [list(token) for token in seen.promoted],
+        "suppressed": [list(token) for token in seen.suppressed],
+        "pattern": None if seen.pattern is None else seen.pattern.astype(float).round(3).tolist(),
         "tokens": list(read.tokens[seen.first :]),
         "first": seen.first,
         "why_not": seen.why_not,

@@ -48,7 +48,7 @@ class Runner:
         self._tell_owner = weakref.WeakMethod(tell)
         self._tell_kept = weakref.WeakMethod(kept)
         self._run: worker.Run | None = None  # the last one, whether it has ended or not
-        self._scoring: Scoring | None = None
+        self._scoring: Scoring | None = None  # of the run under way
         self._kept: HeadScores | None = None
         self._results: dict[str, HeadScores] = {}
         self._state: dict[str, Any] = {"state": "idle"}
@@ -113,12 +113,12 @@ class Runner:
         """The run, as the worker steps through it; it yields where the model is free."""
         progress.start()
         self._pacer.start_run()
+        held = weakref.ref(self)  # a scoring keeps note until the garbage collector comes
 
         def note(what: str, steps: float) -> None:
             progress.done += steps
-            if self._pacer.progress_due():
-                state = "stopping" if run.stop.is_set() else "running"
-                self._tell(run, progress.report(state, what=what, left=progress.seconds_left()))
+            if (runner := held()) is not None:
+                runner._note(run, progress, what)
             hooks.check_stop()
 
         state, message, kept = "done", None, 0
@@ -144,7 +144,15 @@ class Runner:
             ending = progress.report(state, what="", kept=kept, message=message, halved=halved)
             with contextlib.suppress(hooks.Stopped):
                 self._tell(run, ending)
+            if self._scoring is scoring:
+                self._scoring = None  # what it has found is kept as scores
             run.ended.set()
+
+    def _note(self, run: worker.Run, progress: _Progress, what: str) -> None:
+        """Report progress, if that is due."""
+        if self._pacer.progress_due():
+            state = "stopping" if run.stop.is_set() else "running"
+            self._tell(run, progress.report(state, what=what, left=progress.seconds_left()))
 
     def _picture(self, scoring: Scoring, run: worker.Run, *, first: bool = False) -> None:
         """Show what has landed, if a picture is due and the run was not replaced."""

@@ -41,10 +41,10 @@ class ThreadedExplorer(ExplorerBase):
         super().__init__(scores, preview="png", **traits)
         lifetime.let_go(self)
 
-    def _stop_work(self) -> None:
-        """Stop what runs on the model's thread, as :meth:`close` needs it."""
+    def stop(self) -> None:
+        """Ask what runs on the model's thread to stop; :meth:`close` does."""
 
-    def _abandon_work(self) -> None:
+    def _abandon(self) -> None:
         """The same for ``__del__``: without taking a lock, and without setting a trait."""
 
     # ---- traits ----
@@ -117,7 +117,7 @@ class ThreadedExplorer(ExplorerBase):
         """Stop what runs and let go of the model."""
         with self._lock:
             was_open = not self._closed
-            self._stop_work()
+            self.stop()
             self._closed = True
         if was_open:
             for what in self._jobs:
@@ -133,7 +133,7 @@ class ThreadedExplorer(ExplorerBase):
         """
         if not self._closed:
             self._closed = True
-            self._abandon_work()
+            self._abandon()
             super().close()
 
 
