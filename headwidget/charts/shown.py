@@ -143,7 +143,7 @@ def shown(explorer: Explorer) -> Shown:
     """What an explorer shows now; names that its scores (which may just have been exchanged) do not have are left out, and tasks that are not scored yet."""
     scores = explorer._shown
     asked = Settings(**{name: getattr(explorer, name) for name in settings.NAMES})
-    scored = [name for name in scores.tasks if name not in scores.meta.get("unscored", ())]
+    scored = [name for name in scores.tasks if name not in scores.record.unscored]
     tasks = tuple(name for name in asked.tasks or () if name in scored)
     alone = asked.task if asked.task in scored else None
     asked = replace(asked, tasks=tasks, task=alone)

@@ -53,7 +53,7 @@ def write(explorer: Explorer, path: str | Path, *, title: str | None = None) -> 
 
 def render(explorer: Explorer, *, title: str | None = None) -> str:
     """The page as text."""
-    model = str(explorer._shown.meta.get("model", ""))
+    model = explorer._shown.record.model or ""
     state = {
         "_header": explorer._header,
         "buffer": _packed(explorer._buffer),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from headwidget.scores import checked, files, frames, merge, rank, reduce
 from headwidget.scores.categories import Categories
+from headwidget.scores.record import Record, checked_json
 
 if TYPE_CHECKING:
     import pandas
@@ -66,7 +66,7 @@ class HeadScores:
         signed: bool | None = None,
         ranked_by: RankedBy | None = None,
         categories: Mapping[str, str] | None = None,
-        meta: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | Record | None = None,
         aspects: Mapping[str, Mapping[str, npt.ArrayLike]] | None = None,
     ) -> HeadScores:
         """Scores made elsewhere: ``{task: (run, layer, head)}``; a (layer, head) array is one run.
@@ -84,9 +84,9 @@ class HeadScores:
         labels = checked.run_labels(runs or {}, values)
         if signed is None:
             signed = any(bool((v < 0).any()) for v in values.values())
-        plain = _json(meta or {})
+        plain = checked_json(meta or {})
         if ranked_by is None:
-            ranked_by = "size" if _shown_as_share(plain) else "mean"
+            ranked_by = _ranked_by(Record.from_json(plain))
         return cls(
             method=checked.name(method, "the method's name"),
             _values=MappingProxyType(values),
@@ -100,6 +100,17 @@ class HeadScores:
         )
 
     # ---- reading ----
+
+    @functools.cached_property
+    def record(self) -> Record:
+        """``meta`` with names and kinds.
+
+        >>> meta = {"model": "tiny", "tasks": {"copy": {"accuracy": 0.75}}}
+        >>> s = HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta=meta)
+        >>> s.record.model, s.record.tasks["copy"].accuracy
+        ('tiny', 0.75)
+        """
+        return Record.from_json(self.meta)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -115,7 +126,7 @@ class HeadScores:
     @property
     def partial(self) -> bool:
         """True when scoring was stopped before every prompt was done."""
-        return bool(self.meta.get("partial", False))
+        return self.record.partial
 
     @property
     def categories(self) -> Categories:
@@ -188,11 +199,6 @@ class HeadScores:
         wanted = [tasks] if isinstance(tasks, str) else list(tasks)
         if len(set(wanted)) != len(wanted):
             raise ValueError(f"select names a task twice: {', '.join(map(repr, wanted))}.")
-        meta = dict(self.meta)
-        if isinstance(per_task := meta.get("tasks"), Mapping):
-            meta["tasks"] = {name: per_task[name] for name in wanted if name in per_task}
-        if isinstance(floor := meta.get("floor"), Mapping):
-            meta["floor"] = {name: floor[name] for name in wanted if name in floor}
         return HeadScores.from_arrays(
             {name: self.values(name) for name in wanted},
             method=self.method,
@@ -201,7 +207,7 @@ class HeadScores:
             signed=self.signed,
             ranked_by=self.ranked_by,
             categories={name: c for name, c in self.categories.items() if name in wanted},
-            meta=meta,
+            meta=self.record.only(wanted),
             aspects={
                 aspect: {name: of[name] for name in wanted} for aspect, of in self._aspects.items()
             },
@@ -250,7 +256,7 @@ class HeadScores:
         )
         layers, heads = self.shape
         partly = ", partial" if self.partial else ""
-        return f"HeadScores({self.method}, {self.meta.get('model', 'unknown model')}, {layers} layers x {heads} heads, {runs}{partly})"
+        return f"HeadScores({self.method}, {self.record.model or 'unknown model'}, {layers} layers x {heads} heads, {runs}{partly})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as it is made, through every check."""
@@ -298,32 +304,9 @@ def open(path: str | Path) -> HeadScores:  # noqa: A001  (hw.open is the public 
         ) from error
 
 
-def _json(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of ``meta`` as JSON keeps it, so that what is shown is what a file will hold; a sentence for what it cannot."""
-    try:
-        plain = json.loads(json.dumps(dict(meta), allow_nan=False, default=_number))
-        json.dumps(plain, ensure_ascii=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f"meta must be plain JSON (text, finite numbers, lists, dicts): {error}."
-        ) from error
-    tasks, merged = plain.get("tasks", {}), plain.get("merged", [])
-    if not isinstance(tasks, dict) or not all(isinstance(t, dict) for t in tasks.values()):
-        raise ValueError("meta['tasks'] must be a dict with a dict for each task.")
-    if not isinstance(merged, list) or not all(isinstance(m, dict) for m in merged):
-        raise ValueError("meta['merged'] must be a list of dicts.")
-    return dict(plain)
+def _ranked_by(record: Record) -> RankedBy:
+    """What scores without the field are ranked by.
 
-
-def _shown_as_share(meta: Mapping[str, Any]) -> bool:
-    """Whether scores are shown as shares at first: before ``ranked_by`` was a field, they were the
-    ones ranked by size."""
-    display = meta.get("display")
-    return isinstance(display, Mapping) and display.get("normalize") == "share"
-
-
-def _number(value: object) -> Any:
-    """numpy's scalars as Python's."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is not JSON")
+    Files from before it was a field have it only as a display hint: shares were ranked by size.
+    """
+    return "size" if record.display.normalize == "share" else "mean"

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from headwidget.models import Model, hooks, load
-from headwidget.scores import HeadScores, chance, provenance
+from headwidget.scores import HeadScores, chance
+from headwidget.scores.record import digest
 from headwidget.scoring import registry
 from headwidget.scoring.batch import batches, correct, forward, plan
 from headwidget.scoring.contract import Together
@@ -403,7 +404,7 @@ class Scoring:
         if (
             task.name in self.its.labels or task.name in self.its.runs
         ):  # runs that are fits, or held-out prompts: the others were fitted on
-            own["made_from"] = [provenance.digest(e.label) for e in task.examples]
+            own["made_from"] = [digest(e.label) for e in task.examples]
         warnings = [own.pop("warning", None), self._at_chance(known or {})]
         return {
             "prompts": len(task.examples) if task.name in self.its.labels else len(have),
