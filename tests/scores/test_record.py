@@ -25,6 +25,8 @@ from headwidget.scores.record import (
     Record,
     TaskRecord,
 )
+from headwidget.scoring import registry
+from tests.support import tiny, words
 from tests.support.planted import labelled, letters
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +50,50 @@ def test_the_card_of_a_real_probe_says_what_the_words_alone_get_right() -> None:
         about["probe"],
     )
     assert scores.ranked_by == "size" and scores.record.display.normalize == "share"
+
+
+# ---- what methods write ----
+
+SMALL: dict[str, dict[str, Any]] = {
+    "ablation": {},
+    "gradient": {},
+    "attribution": {},
+    "probe": {"units": 4, "hidden": 8, "epochs": 2, "folds": 2},
+    "gating": {"preset": "quick", "updates": 2, "fits": 2, "contrast": tiny.task("other")},
+    "patterns": {"lengths": 6, "sequences": 1},
+    "relations": {},
+}
+
+
+def nested(record: JsonFields) -> list[JsonFields]:
+    """A record and all records within it."""
+    found = [record]
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        values = (
+            value.values()
+            if isinstance(value, dict)
+            else value
+            if isinstance(value, tuple)
+            else [value]
+        )
+        for inner in values:
+            if isinstance(inner, JsonFields):
+                found += nested(inner)
+    return found
+
+
+@pytest.mark.parametrize("method", registry.names())
+def test_all_that_a_method_writes_has_its_place_in_the_record(method: str) -> None:
+    """A key that the record does not know, or a value of another kind, is read by no one."""
+    if method == "relations":
+        model, tasks = words.made("llama"), [words.following()]
+    else:
+        model, tasks = tiny.model("llama"), [tiny.task("one"), tiny.task("two")]
+    scores = hw.score(model, tasks, method, progress=False, **SMALL.get(method, {}))
+    for record in nested(scores.record):
+        astray = {key: value for key, value in record.extra.items() if value not in (None, [], {})}
+        assert astray == {}, type(record).__name__
 
 
 # ---- round trips ----
