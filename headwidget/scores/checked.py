@@ -1,4 +1,4 @@
-"""What scores are made from, checked: arrays, names, run labels, layers. Errors say what and where."""
+"""Checks of what scores are made from: arrays, names, run labels, layers."""
 
 from __future__ import annotations
 

@@ -57,5 +57,5 @@ def to_xarray(scores: HeadScores) -> xarray.Dataset:
             "layer": list(scores.layers),
             "head": range(scores.shape[1]),
         },
-        attrs={"method": scores.method, "model": str(scores.meta.get("model", ""))},
+        attrs={"method": scores.method, "model": scores.record.model or ""},
     )

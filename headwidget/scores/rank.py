@@ -71,7 +71,7 @@ def ranks_from_bottom(scores: HeadScores, task: str) -> Ranks:
 def top(
     scores: HeadScores, task: str, k: int, *, by: RankedBy | None = None
 ) -> list[tuple[int, int]]:
-    """The first ``k`` heads as (row, head); of heads that tie, the lower row, then head, is first."""
+    """The first ``k`` heads as (row, head); of heads that tie, the lower row, then head, first."""
     return reduce.top(_of_task(scores, task, by), k)
 
 
