@@ -27,7 +27,7 @@ from playwright.sync_api import Browser, Page, Route, sync_playwright
 import headwidget as hw
 from headwidget.display import page as pages
 from headwidget.display import wire
-from headwidget.display.explorer import asset
+from headwidget.display.assets import asset
 from tests.browser.conftest import FLAGS
 from tests.support.made_up import scores
 

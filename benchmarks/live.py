@@ -17,7 +17,8 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from benchmarks.browser import both, chromium, kept, load
-from tests.browser.conftest import Kernel, jupyter, run_notebook, wait_until
+from tests.browser.conftest import Kernel, jupyter, run_notebook
+from tests.browser.hosts import wait_until
 
 PROMPTS, BATCH, CHUNKS, REPEATS = 120, 4, 16, 3
 SHOWN, GAP = 20, 0.5

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
 import headwidget as hw
-from benchmarks.timing import Row, seconds
+from benchmarks.timing import Row, seconds, timed
 from headwidget.methods.relations import Pairs, Relations, encode, rule
-from headwidget.models import Model, hooks, weights
+from headwidget.models import Layer, Model, hooks, weights
 
 LAYERS = (0, 11, 23, 29)
 """The layers that are measured: 23 is the one with the most hits, which costs our side most."""
@@ -60,17 +61,12 @@ def _against_the_loop(
     for _ in range(ROUNDS):
         ours, loop = [], []
         for row in LAYERS:
-            layer, found = model.layers[row], []
-            ours.append(
-                seconds(lambda layer=layer, found=found: found.append(every.hits(layer)))
-                / layer.heads
-            )
-            loop.append(
-                seconds(
-                    lambda row=row, found=found: found.append(the_loop(model, every, row, HEAD))
-                )
-            )
-            differ += int((found[0][..., HEAD] != found[1]).sum())
+            layer = model.layers[row]
+            took, hits = timed(partial(every.hits, layer))
+            ours.append(took / layer.heads)
+            took, looped = timed(partial(the_loop, model, every, row, HEAD))
+            loop.append(took)
+            differ += int((hits[..., HEAD] != looped).sum())
         ratios.append(sum(loop) / sum(ours))
         ours_took += ours
         loop_took += loop
@@ -102,31 +98,24 @@ def _among(top: Tensor, target: Tensor, k: Tensor) -> Tensor:
     return ((top == target[:, None]) & (torch.arange(top.shape[1]) < k[:, None])).any(1).float()
 
 
+def _all_hits(pairs: Pairs, layers: list[Layer]) -> None:
+    for layer in layers:
+        pairs.hits(layer)
+
+
 def _growth(model: Model, every: Pairs) -> None:
     """Seconds for more heads, and for more pairs."""
     layers = [model.layers[row] for row in (5, 10, 15, 20)]
     print("| layers of 9 heads | " + " | ".join(str(n) for n in (1, 2, 4)) + " |")
     print("|---|---|---|---|")
-    print(
-        "| seconds | "
-        + " | ".join(
-            f"{_best(lambda n=n: [every.hits(layer) for layer in layers[:n]]):.2f}"
-            for n in (1, 2, 4)
-        )
-        + " |\n"
-    )
+    took = [_best(partial(_all_hits, every, layers[:n])) for n in (1, 2, 4)]
+    print("| seconds | " + " | ".join(f"{best:.2f}" for best in took) + " |\n")
     counts = [len(every.source) // 4, len(every.source) // 2, len(every.source)]
     order = torch.randperm(len(every.source), generator=torch.Generator().manual_seed(0))
     print("| pairs, 18 heads | " + " | ".join(str(n) for n in counts) + " |")
     print("|---|---|---|---|")
-    print(
-        "| seconds | "
-        + " | ".join(
-            f"{_best(lambda n=n: [some(every, order[:n]).hits(layer) for layer in layers[:2]]):.2f}"
-            for n in counts
-        )
-        + " |\n"
-    )
+    took = [_best(partial(_all_hits, some(every, order[:n]), layers[:2])) for n in counts]
+    print("| seconds | " + " | ".join(f"{best:.2f}" for best in took) + " |\n")
 
 
 def some(every: Pairs, own: Tensor) -> Pairs:

@@ -224,18 +224,15 @@ Show = Callable[..., ExplorerPage]
 
 
 @pytest.fixture
-def show(context: BrowserContext, tmp_path: Path) -> Show:
+def show(context: BrowserContext, tmp_path: Path) -> Iterator[Show]:
     """An explorer's page; nothing may go wrong in it."""
 
     def made(scores: hw.HeadScores, **traits: Any) -> ExplorerPage:
-        view, _, wrong = open_page(
-            context, hw.explore(scores, **traits).to_html(tmp_path / "heads.html")
-        )
-        view.wrong = wrong  # type: ignore[attr-defined]
+        path = hw.explore(scores, **traits).to_html(tmp_path / "heads.html")
+        view, _, _ = open_page(context, path)
         pages.append(view)
         return view
 
     pages: list[ExplorerPage] = []
-    yield made  # type: ignore[misc]
-    for view in pages:
-        assert view.wrong == []  # type: ignore[attr-defined]
+    yield made
+    assert [view.wrong for view in pages] == [[]] * len(pages)

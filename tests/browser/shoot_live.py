@@ -9,7 +9,8 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from benchmarks.browser import chromium
-from tests.browser.conftest import jupyter, run_notebook, wait_until
+from tests.browser.conftest import jupyter, run_notebook
+from tests.browser.hosts import wait_until
 
 CODE = """
 import headwidget as hw
@@ -47,10 +48,9 @@ def shoot(folder: Path, width: int = 960) -> list[Path]:
             page.evaluate(
                 f"() => window.jupyterapp.commands.execute('apputils:change-theme', {{ theme: 'JupyterLab {theme}' }})"
             )
+            root = page.locator(f".hw-root[data-scheme={theme.lower()}]")
             wait_until(
-                lambda name=theme: (
-                    page.locator(".hw-root").get_attribute("data-scheme") == name.lower()
-                ),
+                root.count,
                 "the theme",
                 60,
             )  # type: ignore[misc]

@@ -12,8 +12,9 @@ from playwright.sync_api import Browser, BrowserContext, Page
 import headwidget as hw
 from tests.support import made_up
 
-from .conftest import ROOT, wait_until
+from .conftest import ROOT
 from .explorer_page import ExplorerPage, open_page
+from .hosts import wait_until
 
 SCORES = made_up.scores(10, 6, tasks=4, runs=8, signed=True)
 SELECTED = [(1, 2), (3, 4)]

@@ -19,9 +19,9 @@ from playwright.sync_api import Page, Route
 
 import headwidget as hw
 
-from .conftest import Kernel, Server, wait_until
+from .conftest import Kernel
 from .explorer_page import READY, ExplorerPage
-from .hosts import ROOT, free_port, notebook_of, serving
+from .hosts import ROOT, Server, free_port, notebook_of, serving, wait_until
 from .test_jupyterlab import SYNTHETIC
 
 EXPLORER = SYNTHETIC.format(names=["math", "syntax"])  # layers 1, 3, 5, 7, 9, 11 of 8 heads

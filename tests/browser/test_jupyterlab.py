@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from .conftest import ROOT, Kernel, Server, wait_until
+from .conftest import ROOT, Kernel
 from .explorer_page import ExplorerPage, contrast
+from .hosts import Server, wait_until
 
 SYNTHETIC = """
 import numpy as np, headwidget as hw
@@ -42,7 +43,7 @@ def follow_both_ways(page: Page, kernel: Kernel) -> None:
     view.drag_slider(0.4)
     threshold = kernel.until(
         "explorer.threshold",
-        lambda value: value is not None and view.threshold() and value == float(view.threshold()),
+        lambda value: value is not None and str(value) == str(float(view.threshold() or "nan")),
     )
     passing = (
         "[(np.abs(m) if explorer.scores.signed else m).ravel().__ge__(np.float32(explorer.threshold)).nonzero()[0].tolist()"

@@ -12,8 +12,9 @@ from playwright.sync_api import CDPSession, Page
 import headwidget as hw
 from tests.support import made_up
 
-from .conftest import Kernel, Server, wait_until
+from .conftest import Kernel
 from .explorer_page import ExplorerPage
+from .hosts import Server, wait_until
 
 # Counts what is held outside a view: the model's callbacks, listeners of document and window, ResizeObservers.
 _COUNTED = """async ({ source, state, buffer }) => {

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page
 
-from .conftest import Kernel, Server, wait_until
+from .conftest import Kernel
 from .explorer_page import ExplorerPage
+from .hosts import Server, wait_until
 
 CODE = """
 import weakref

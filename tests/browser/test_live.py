@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
-from .conftest import Kernel, Server, run_notebook, wait_until
+from .conftest import Kernel, run_notebook
 from .explorer_page import ExplorerPage
+from .hosts import Server, wait_until
 
 CODE = """
 import headwidget as hw

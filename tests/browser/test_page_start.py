@@ -12,8 +12,9 @@ from playwright.sync_api import BrowserContext
 import headwidget as hw
 from tests.support.made_up import scores
 
-from .conftest import Show, wait_until
+from .conftest import Show
 from .explorer_page import READY, ExplorerPage
+from .hosts import wait_until
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from playwright.sync_api import Page
 import headwidget as hw
 from tests.support import made_up
 
-from .conftest import wait_until
 from .explorer_page import READY, ExplorerPage
+from .hosts import wait_until
 
 _RENDER = """async ({ source, css, state, buffer }) => {
     const { default: widget } = await import(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })));

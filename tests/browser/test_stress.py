@@ -11,8 +11,8 @@ from playwright.sync_api import BrowserContext
 import headwidget as hw
 from tests.support import made_up
 
-from .conftest import wait_until
 from .explorer_page import open_page
+from .hosts import wait_until
 
 ODD_NAMES = [
     "👩‍🔬🔥 emoji " * 4,

@@ -10,8 +10,8 @@ from playwright.sync_api import BrowserContext
 import headwidget as hw
 from tests.support import made_up
 
-from .conftest import wait_until
 from .explorer_page import contrast, open_page
+from .hosts import wait_until
 
 # Each host's own variables, with the values it has by default.
 HOSTS = {

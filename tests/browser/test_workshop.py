@@ -10,8 +10,9 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, Page
 
-from .conftest import READY, ROOT, Kernel, Server, open_in, wait_until
+from .conftest import READY, ROOT, Kernel, open_in
 from .explorer_page import ExplorerPage
+from .hosts import Server, wait_until
 
 NOTEBOOK = ROOT / "notebooks" / "06_live_workshop.ipynb"
 _RUN = """async (index) => {

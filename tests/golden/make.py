@@ -157,7 +157,7 @@ def wire_case() -> dict[str, Any]:
             "dropped": [{"why": "too long", "count": 3}],
         }
     }
-    given = {
+    given: dict[str, Any] = {
         "method": "mine",
         "layers": [3, 7, 11],
         "categories": {"long": "memory"},
