@@ -1,6 +1,8 @@
-"""`make bench`: a table of ratios on the embedded model, each side measured in the same run, medians of several; then the browser's times and bytes.
+"""`make bench`: a table of ratios on the embedded model, each side measured in the same
+run, medians of several; then the browser's times and bytes.
 
-Machine and versions stand on top. Names choose parts: `python -m benchmarks browser`, or `speed`, `probe`, `gating`, `patterns`, `relations`, `memory`, `live`.
+Machine and versions stand on top. Names choose parts: `python -m benchmarks browser`,
+or `speed`, `probe`, `gating`, `patterns`, `relations`, `memory`, `live`.
 """
 
 from __future__ import annotations

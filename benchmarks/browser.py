@@ -1,11 +1,16 @@
-"""The browser's part: how long a drag takes to be drawn and a first paint to appear, in Chromium, and how many bytes go there.
+"""The browser's part: how long a drag takes to be drawn and a first paint to appear, in
+Chromium, and how many bytes go there.
 
-A page of our own imports the built widget, with a stand-in for Jupyter's model. Times are the page's own, on the main thread:
+A page of our own imports the built widget, with a stand-in for Jupyter's model. Times
+are the page's own, on the main thread:
 
-- *script* is ours: the event's handler, and all that runs in the frame drawn for it (reduce and draw);
-- *processor* is what of that the main thread itself was given, from the browser's trace: on a busy machine script waits too;
+- *script* is ours: the event's handler, and all that runs in the frame drawn for it
+  (reduce and draw);
+- *processor* is what of that the main thread itself was given, from the browser's
+  trace: on a busy machine script waits too;
 - *work* adds the style, layout and paint that follow in that frame;
-- *painted* is from the event until that frame was handed to the compositor, the wait for the frame included.
+- *painted* is from the event until that frame was handed to the compositor, the wait
+  for the frame included.
 """
 
 from __future__ import annotations
@@ -80,7 +85,8 @@ FIRST = {
 _HTML = """<!doctype html><html lang="en"><meta charset="utf-8"><title>bench</title><link rel="stylesheet" href="/widget.css">
 <style>body { margin: 24px; font: 14px/1.5 system-ui, sans-serif; }</style><main></main>"""
 
-# A task that a frame's own callback posts runs when the frame has been laid out, painted and handed over.
+# A task that a frame's own callback posts runs when the frame has been laid out,
+# painted and handed over.
 _TOOLS = """
 const now = () => performance.now();
 const posted = () => new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); });
@@ -111,7 +117,8 @@ window.standIn = (state) => {
 };
 """
 
-# `presented` is the browser's own word: when the first text or canvas of the page was on the screen. `complete` is when the last map was
+# `presented` is the browser's own word: when the first text or canvas of the page was
+# on the screen. `complete` is when the last map was
 # painted: the first frame has the controls and the maps it gets to in time, the second has all.
 _RENDER = """async (settings) => {
     const got = await Promise.all(['/header.json', '/buffer'].map((path) => fetch(path)));
@@ -186,7 +193,8 @@ def files(found: hw.HeadScores) -> Files:
 
 @contextmanager
 def opened(browser: Browser, content: Files) -> Iterator[Page]:
-    """A fresh page with everything at hand but nothing drawn; isolated, so that its clock ticks in microseconds."""
+    """A fresh page with everything at hand but nothing drawn; isolated, so that its clock
+    ticks in microseconds."""
     isolated = {
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Embedder-Policy": "require-corp",
@@ -288,7 +296,8 @@ def processor(trace: bytes) -> list[float]:
 
 
 def first_paints(browser: Browser, content: Files) -> None:
-    """From the call of render, header and buffer in memory, to the first frame on the screen; every time in a fresh page, nothing compiled yet."""
+    """From the call of render, header and buffer in memory, to the first frame on the
+    screen; every time in a fresh page, nothing compiled yet."""
     heads(
         "first paint: ms from render",
         "script",

@@ -1,6 +1,8 @@
-"""Do the heads that a method finds matter? The cognitive suite, four methods, top heads off beside random heads: `python -m benchmarks.knockout`.
+"""Do the heads that a method finds matter? The cognitive suite, four methods, top heads
+off beside random heads: `python -m benchmarks.knockout`.
 
-Prints the table of docs/knockout.md, log-probability and accuracy. Half an hour on two cores, most of it ablation and the knock-outs.
+Prints the table of docs/knockout.md, log-probability and accuracy. Half an hour on two
+cores, most of it ablation and the knock-outs.
 """
 
 from __future__ import annotations

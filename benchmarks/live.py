@@ -1,6 +1,8 @@
-"""The lab's part, in a real JupyterLab on the embedded model: a chunk landed to painted, what streaming costs a run, a prompt typed to painted.
+"""The lab's part, in a real JupyterLab on the embedded model: a chunk landed to painted,
+what streaming costs a run, a prompt typed to painted.
 
-Python's clock and Chromium's are the same machine's. A busy machine slows all of it: the load stands beside.
+Python's clock and Chromium's are the same machine's. A busy machine slows all of it:
+the load stands beside.
 """
 
 from __future__ import annotations
@@ -146,7 +148,8 @@ def show() -> None:
 
 
 def costs(kernel: Kernel) -> list[float]:
-    """ms that a chunk takes longer when a picture is sent as it begins than the chunks before and after it: the machine's own speed moves more than that."""
+    """ms that a chunk takes longer when a picture is sent as it begins than the chunks
+    before and after it: the machine's own speed moves more than that."""
     found = []
     for _ in range(REPEATS):
         ask(kernel, f"run({PROMPTS // BATCH}, every_second)")
@@ -159,7 +162,8 @@ def costs(kernel: Kernel) -> list[float]:
 
 
 def cores(kernel: Kernel) -> list[float]:
-    """ms of a core that a picture takes in all processes together: the kernel, the server, the browser. What they take idle is taken off."""
+    """ms of a core that a picture takes in all processes together: the kernel, the server,
+    the browser. What they take idle is taken off."""
 
     def taken(what: str) -> float:
         before = _cpu()
@@ -186,7 +190,8 @@ def _cpu() -> float:
 
 
 def landing(kernel: Kernel) -> tuple[list[float], list[float]]:
-    """ms between two pictures of a run, and from the call that encodes what has landed to the browser's word that it was painted; those overtaken left out."""
+    """ms between two pictures of a run, and from the call that encodes what has landed to
+    the browser's word that it was painted; those overtaken left out."""
     ask(kernel, f"run({CHUNKS}, picture)")
     wait_until(lambda: kernel.value("len(painted)") > 1, "a picture")
     sent, painted = kernel.value("[sent, painted]")

@@ -1,4 +1,5 @@
-"""The probe: reading heads for 8 tasks x 60 prompts against plain forwards of the same prompts, and how long its classifier trains."""
+"""The probe: reading heads for 8 tasks x 60 prompts against plain forwards of the same
+prompts, and how long its classifier trains."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def rows() -> list[Row]:
 
 
 def work() -> list[hw.Task]:
-    """Prompts of about 40 tokens, a fifth held out; each task draws its words from a list of its own that overlaps with the next one's."""
+    """Prompts of about 40 tokens, a fifth held out; each task draws its words from a list
+    of its own that overlaps with the next one's."""
     rng = random.Random(0)
     words = "river stone garden window letter bridge market winter summer doctor horse engine paper silver forest island mountain kitchen music train".split()
     found = []

@@ -1,7 +1,9 @@
-"""Relations: all twenty on the embedded model's heads, against the loop that projects each head's full-width output to the vocabulary and takes top-k.
+"""Relations: all twenty on the embedded model's heads, against the loop that projects each
+head's full-width output to the vocabulary and takes top-k.
 
-The loop would take many minutes for all heads, so it is measured on one head of each of a few layers, and scaled; our side on every head of the same
-layers. Both read the same pairs in the same run, and their scores are compared.
+The loop would take many minutes for all heads, so it is measured on one head of each of
+a few layers, and scaled; our side on every head of the same layers. Both read the same
+pairs in the same run, and their scores are compared.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""What gating's quick preset gives up: the published schedule and the quick one on the same prompts, the same held out: `python -m benchmarks.schedule`.
+"""What gating's quick preset gives up: the published schedule and the quick one on the
+same prompts, the same held out: `python -m benchmarks.schedule`.
 
-Prints the tables of docs/gating.md. One published fit of one task takes half an hour or so on two cores; each is kept as it is done.
+Prints the tables of docs/gating.md. One published fit of one task takes half an hour or
+so on two cores; each is kept as it is done.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ def main(folder: Path) -> None:
 
 
 def report(model: hw.Model, task: hw.Task, scores: dict[str, list[hw.HeadScores]]) -> None:
-    """Whether the heads kept are enough, on prompts that were fitted on and on others; and how alike the fits are."""
+    """Whether the heads kept are enough, on prompts that were fitted on and on others; and
+    how alike the fits are."""
     gates = {
         preset: np.concatenate([one.values(task.name) for one in many])
         for preset, many in scores.items()

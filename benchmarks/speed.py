@@ -52,7 +52,10 @@ def one_pass(model: Model, work: EncodedTask) -> list[Row]:
 
 
 def ablation(model: Model, alone: EncodedTask, few_shot: EncodedTask) -> list[Row]:
-    """All heads of all layers against one forward per head. A round does every third layer, and plain steps at as many depths."""
+    """All heads of all layers against one forward per head.
+
+    A round does every third layer, and plain steps at as many depths.
+    """
     plain: list[float] = []
     ours: list[float] = []
     shared: list[float] = []

@@ -1,4 +1,5 @@
-"""Programs that serve notebooks to a browser: each a process with a port and folders of its own, ended when its test ends."""
+"""Programs that serve notebooks to a browser: each a process with a port and folders of
+its own, ended when its test ends."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ FOLDERS = {
 
 
 def wait_until(check: Callable[[], Any], what: str, seconds: float = 20) -> Any:
-    """The first true answer of ``check``, or a failure that says what was waited for and what came last."""
+    """The first true answer of ``check``, or a failure that says what was waited for and
+    what came last."""
     end, last = time.monotonic() + seconds, None
     while time.monotonic() < end:
         if last := check():
@@ -84,7 +86,8 @@ class Server:
 
 @contextlib.contextmanager
 def serving(base: Path, module: list[str], url: str) -> Iterator[None]:
-    """Run ``python -m module …`` in ``base / "root"`` until ``url`` answers, and end it afterwards; its output is ``base / "server.log"``."""
+    """Run ``python -m module …`` in ``base / "root"`` until ``url`` answers, and end it
+    afterwards; its output is ``base / "server.log"``."""
     folders = {name: base / name for name in ("root", *FOLDERS)}
     for folder in folders.values():
         folder.mkdir(exist_ok=True)

@@ -1,4 +1,5 @@
-"""Charts in a real JupyterLab: a brush drawn by hand is the threshold, a lasso is the selection, and the heatmaps and the charts follow each other."""
+"""Charts in a real JupyterLab: a brush drawn by hand is the threshold, a lasso is the
+selection, and the heatmaps and the charts follow each other."""
 
 from __future__ import annotations
 
@@ -24,11 +25,14 @@ mean = scores.reduce("mean")
 board
 """
 FILL = """(el) => {
-    const light = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
+    const light = (colour) => colour.match(/[\\d.]+/g).slice(0, 3)
+        .map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
         .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
     const fill = getComputedStyle(el).fill;
-    if (fill !== getComputedStyle(el.closest('.hw-chart').querySelector('.hw-chart-text')).color) return fill; // as the rest of the page writes
-    const [low, high] = [fill, getComputedStyle(document.querySelector('.jp-Notebook')).backgroundColor].map(light).sort((a, b) => a - b);
+    const text = getComputedStyle(el.closest('.hw-chart').querySelector('.hw-chart-text')).color;
+    if (fill !== text) return fill; // not as the rest of the page writes
+    const behind = getComputedStyle(document.querySelector('.jp-Notebook')).backgroundColor;
+    const [low, high] = [fill, behind].map(light).sort((a, b) => a - b);
     return (high + 0.05) / (low + 0.05);
 }"""
 
@@ -63,8 +67,13 @@ class Board:
     def brush(self) -> tuple[float, float]:
         """Where the brush begins and ends, as fractions of the axis; both 0 without one."""
         found: list[float] = self.chart(0).evaluate(
-            """(el) => { const [all, one] = ['.overlay', '.selection'].map((name) => el.querySelector(`.brushintsel ${name}`).getBoundingClientRect());
-                return one.width ? [(one.left - all.left) / all.width, (one.right - all.left) / all.width] : [0, 0]; }"""
+            """(el) => {
+                const inside = el.querySelector('.brushintsel');
+                const box = (name) => inside.querySelector(name).getBoundingClientRect();
+                const [all, brush] = [box('.overlay'), box('.selection')];
+                if (!brush.width) return [0, 0];
+                return [brush.left, brush.right].map((x) => (x - all.left) / all.width);
+            }"""
         )
         return found[0], found[1]
 
@@ -97,7 +106,8 @@ def opened(chromium: Browser, server: Server) -> Iterator[Board]:
 def board(opened: Board) -> Iterator[Board]:
     """The dashboard with nothing chosen yet."""
     opened.kernel.run(
-        "explorer.rule = 'value'; explorer.threshold = None; explorer.selected = []; explorer.task = None"
+        "explorer.rule = 'value'; explorer.threshold = None\n"
+        "explorer.selected = []; explorer.task = None"
     )
     wait_until(
         lambda: opened.brush() == (0, 0) and opened.text(0).endswith("· 96 heads"),

@@ -1,4 +1,5 @@
-"""In a real JupyterLab: a lab that a page shows works without a variable, and ends, with its run, when its output is cleared."""
+"""In a real JupyterLab: a lab that a page shows works without a variable, and ends, with
+its run, when its output is cleared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Linked behaviour on an exported page: one cursor, one selection, one threshold in every map, and Python's numbers throughout."""
+"""Linked behaviour on an exported page: one cursor, one selection, one threshold in every
+map, and Python's numbers throughout."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ NAMES = list(SIGNED.tasks)
 
 
 def same_picture(page: ExplorerPage, scores: hw.HeadScores, **given: Any) -> None:
-    """The page shows what Python says: titles, counts and bright cells of every map, and how many heads pass."""
+    """The page shows what Python says: titles, counts and bright cells of every map, and
+    how many heads pass."""
     expected = views.picture(scores, settings(scores, **given))
     assert page.titles() == [panel.title for panel in expected.panels]
     for number, panel in enumerate(expected.panels):

@@ -1,4 +1,5 @@
-"""The colours of every host: its variables, light and dark, decide the widget's scheme and keep its text readable."""
+"""The colours of every host: its variables, light and dark, decide the widget's scheme and
+keep its text readable."""
 
 from __future__ import annotations
 

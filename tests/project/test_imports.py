@@ -30,9 +30,10 @@ def borrowed(source: str) -> list[str]:
                 elif not alias.name[0].isupper():
                     modules.add(alias.asname or alias.name)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and private(node.attr):
-            if isinstance(node.value, ast.Name) and node.value.id in modules:
-                names.append(f"{node.value.id}.{node.attr}")
+        if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+            continue
+        if private(node.attr) and node.value.id in modules:
+            names.append(f"{node.value.id}.{node.attr}")
     return sorted(names)
 
 

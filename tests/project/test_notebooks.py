@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
 NOTEBOOKS = [path.stem for path in FOLDER.glob("*.ipynb")]
 KEPT = {"02_always_any"}
-"""Notebooks that keep their outputs, so that GitHub shows their figures (notebooks/keep_outputs.py)."""
+"""Notebooks that keep their outputs, for GitHub to show (notebooks/keep_outputs.py)."""
 LONGEST = {"03_cognitive_heads", "04_gating"}
 """Notebooks that start first."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
