@@ -82,25 +82,35 @@ FIRST = {
     "categories": {"view": "categories"},
 }
 
-_HTML = """<!doctype html><html lang="en"><meta charset="utf-8"><title>bench</title><link rel="stylesheet" href="/widget.css">
+_HTML = """<!doctype html><html lang="en"><meta charset="utf-8"><title>bench</title>
+<link rel="stylesheet" href="/widget.css">
 <style>body { margin: 24px; font: 14px/1.5 system-ui, sans-serif; }</style><main></main>"""
 
 # A task that a frame's own callback posts runs when the frame has been laid out,
 # painted and handed over.
 _TOOLS = """
 const now = () => performance.now();
-const posted = () => new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); });
+const posted = () => new Promise((done) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = done;
+    port2.postMessage(0);
+});
 window.timed = async (act) => {
     let first, last;
     requestAnimationFrame(() => { first = now(); }); // before what the act asks of the frame
     const start = now();
     act();
     const acted = now();
-    await new Promise((done) => requestAnimationFrame(() => { last = now(); posted().then(done); })); // and after it
+    await new Promise((done) => requestAnimationFrame(() => { // and after it
+        last = now();
+        posted().then(done);
+    }));
     const painted = now();
-    return { start, script: acted - start + last - first, work: acted - start + painted - first, painted: painted - start };
+    const [script, work] = [acted - start + last - first, acted - start + painted - first];
+    return { start, script, work, painted: painted - start };
 };
-window.frame = () => new Promise((done) => requestAnimationFrame(() => posted().then(done))); // until it was handed over
+// until it was handed over
+window.frame = () => new Promise((done) => requestAnimationFrame(() => posted().then(done)));
 window.standIn = (state) => {
     const listeners = new Map();
     return {
@@ -111,7 +121,8 @@ window.standIn = (state) => {
             for (const callback of listeners.get(`change:${key}`) ?? []) callback();
         },
         save_changes() {},
-        on: (event, callback) => listeners.set(event, (listeners.get(event) ?? new Set()).add(callback)),
+        on: (event, callback) =>
+            listeners.set(event, (listeners.get(event) ?? new Set()).add(callback)),
         off: (event, callback) => listeners.get(event)?.delete(callback),
     };
 };
@@ -124,7 +135,8 @@ _RENDER = """async (settings) => {
     const got = await Promise.all(['/header.json', '/buffer'].map((path) => fetch(path)));
     const [_header, buffer] = [await got[0].json(), await got[1].arrayBuffer()];
     const widget = (await import('/widget.js')).default;
-    const model = standIn({ ...settings, tasks: _header.tasks.map((task) => task.name), _header, _buffer: new DataView(buffer) });
+    const tasks = _header.tasks.map((task) => task.name);
+    const model = standIn({ ...settings, tasks, _header, _buffer: new DataView(buffer) });
     const presented = new Promise((done) => {
         new PerformanceObserver((list) => {
             const paint = list.getEntriesByName('first-contentful-paint')[0];
@@ -134,17 +146,19 @@ _RENDER = """async (settings) => {
     await new Promise((done) => setTimeout(done, 200));
     const taken = await timed(() => widget.render({ model, el: document.querySelector('main') }));
     while (!document.querySelector('.hw-root[data-ready]')) await frame();
-    return { ...taken, complete: performance.now() - taken.start, presented: (await presented) - taken.start };
+    const complete = performance.now() - taken.start;
+    return { ...taken, complete, presented: (await presented) - taken.start };
 }"""
 
 _DRAG = """async ([name, warmUp, moves]) => {
     const slider = document.querySelector(name);
     const [most, found] = [Number(slider.max), []];
-    const way = Math.min(most, moves / 2); // positions from end to end, and back, over the whole range
+    const way = Math.min(most, moves / 2); // positions from end to end, over the whole range
     for (let i = 1; i <= warmUp + moves; i++) {
         const at = way - Math.abs((i % (2 * way)) - way);
         slider.value = String(Math.round((at * most) / way));
-        const taken = await timed(() => slider.dispatchEvent(new Event('input', { bubbles: true })));
+        const moved = new Event('input', { bubbles: true });
+        const taken = await timed(() => slider.dispatchEvent(moved));
         if (i > warmUp) found.push(taken);
     }
     return found;
@@ -219,7 +233,8 @@ def show() -> None:
     content = files(made)
     with chromium() as browser:
         print(
-            f"Chromium {browser.version}, {LAYERS} x {HEADS} heads x {TASKS} tasks x {RUNS} runs, load {load()} as this starts.\n"
+            f"Chromium {browser.version}, {LAYERS} x {HEADS} heads x {TASKS} tasks x {RUNS} runs, "
+            f"load {load()} as this starts.\n"
         )
         drags(browser, content)
         first_paints(browser, content)
@@ -229,7 +244,7 @@ def show() -> None:
 
 
 def load() -> str:
-    """What the machine had to do in the last minute: above its number of cores, times are upper ends."""
+    """The load of the last minute: above the number of cores, times are upper bounds."""
     return f"{os.getloadavg()[0]:.1f} of {os.cpu_count()} cores"
 
 
@@ -359,7 +374,8 @@ def payload() -> None:
     for layers, width, runs in ((32, 32, 16), (32, 32, 64), (32, 32, 512), (LAYERS, HEADS, RUNS)):
         made = scores(layers, width, tasks=TASKS, runs=runs, signed=True)
         header, buffer = wire.encode(made)
-        each = f"{len(buffer) / (TASKS * layers * width):g} bytes for each head of a task: {len(header['tasks'][0]['ranks'])} order statistics, 4 maps"
+        size, count = len(buffer) / (TASKS * layers * width), len(header["tasks"][0]["ranks"])
+        each = f"{size:g} bytes for each head of a task: {count} order statistics, 4 maps"
         size = f"{TASKS} x {layers} x {width} x {runs}"
         line(f"on the wire, {size}", f"{len(buffer) / 1000:.0f}", each, "", "")
         page = len(pages.render(hw.explore(made)).encode())

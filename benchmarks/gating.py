@@ -50,7 +50,8 @@ def rows() -> list[Row]:
         )
         found.append(
             Row(
-                f"our loss apart from the peer's, at the gates of its {ROUNDS * UPDATES} updates, at most",
+                "our loss apart from the peer's, "
+                f"at the gates of its {ROUNDS * UPDATES} updates, at most",
                 [apart],
                 at_most=1e-3,
             )
@@ -66,7 +67,8 @@ def rows() -> list[Row]:
     ours, theirs = (measured(call) for call in ("gating", "gating peer"))
     found.append(
         Row(
-            f"gating: its peak memory above the loaded model ({ours:.0f} MB) / the peer's ({theirs:.0f} MB)",
+            f"gating: its peak memory above the loaded model ({ours:.0f} MB) "
+            f"/ the peer's ({theirs:.0f} MB)",
             [ours / theirs],
         )
     )

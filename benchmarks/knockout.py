@@ -14,7 +14,7 @@ from pathlib import Path
 import headwidget as hw
 
 PROMPTS = {"ablation": 8, "gradient": 24, "attribution": 24, "probe": 64}
-"""How many prompts of each task a method sees: ablation costs a hundred times what the others do."""
+"""Prompts of each task that a method sees: ablation costs a hundred times the others."""
 
 
 def main(folder: Path) -> None:

@@ -30,7 +30,8 @@ LONG, FEW = 256, 8
 def rows() -> list[Row]:
     peak = {call: measured(call) for call in ("plain", "patterns", "eager")}
     print(
-        f"A plain forward of {FEW} x {LONG} tokens peaks {peak['plain']:.0f} MB above the loaded model.\n"
+        f"A plain forward of {FEW} x {LONG} tokens peaks {peak['plain']:.0f} MB "
+        "above the loaded model.\n"
     )
     model, eager = loaded("plain"), loaded("eager")
     return [

@@ -42,9 +42,13 @@ def rows() -> list[Row]:
         ratios, ours_took, loop_took, differ = _against_the_loop(model, every)
         heads, depth = model.n_heads, len(model.layers)
         print(
-            f"{len(tasks)} relations, {len(k)} pairs: a head takes {statistics.median(ours_took):.3f} s, by the loop {statistics.median(loop_took):.2f} s; all "
-            f"{heads * depth} heads {statistics.mean(ours_took) * heads * depth:.0f} s, by the loop {statistics.mean(loop_took) * heads * depth:.0f} s "
-            f"(scaled from {len(LAYERS)} layers, the loop from {len(LAYERS)} heads). Scores that differ: {differ} of {2 * len(k) * len(LAYERS)}.\n"
+            f"{len(tasks)} relations, {len(k)} pairs: a head takes "
+            f"{statistics.median(ours_took):.3f} s, "
+            f"by the loop {statistics.median(loop_took):.2f} s; "
+            f"all {heads * depth} heads {statistics.mean(ours_took) * heads * depth:.0f} s, "
+            f"by the loop {statistics.mean(loop_took) * heads * depth:.0f} s "
+            f"(scaled from {len(LAYERS)} layers, the loop from {len(LAYERS)} heads). "
+            f"Scores that differ: {differ} of {2 * len(k) * len(LAYERS)}.\n"
         )
         _growth(model, every)
     return [

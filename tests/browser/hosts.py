@@ -32,6 +32,17 @@ FOLDERS = {
     "marimo-config": "XDG_CONFIG_HOME",
     "marimo-state": "XDG_STATE_HOME",
 }
+SYNTHETIC = """
+import numpy as np, headwidget as hw
+rng = np.random.default_rng(0)
+names = {names!r}
+values = {{name: rng.exponential(size=(5, 6, 8)).astype("float32") for name in names}}
+scores = hw.HeadScores.from_arrays(
+    values, method="mine", layers=[1, 3, 5, 7, 9, 11], meta={{"model": "made up"}})
+explorer = hw.explore(scores, preview=None)
+explorer
+"""
+"""A notebook's cell with an explorer of made-up scores; ``names`` are its tasks."""
 
 
 def wait_until(check: Callable[[], Any], what: str, seconds: float = 20) -> Any:

@@ -22,8 +22,7 @@ import headwidget as hw
 
 from .conftest import Kernel
 from .explorer_page import READY, ExplorerPage
-from .hosts import ROOT, Server, free_port, notebook_of, serving, wait_until
-from .test_jupyterlab import SYNTHETIC
+from .hosts import ROOT, SYNTHETIC, Server, free_port, notebook_of, serving, wait_until
 
 EXPLORER = SYNTHETIC.format(names=["math", "syntax"])  # layers 1, 3, 5, 7, 9, 11 of 8 heads
 THRESHOLD = 1.0

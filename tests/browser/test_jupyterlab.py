@@ -11,18 +11,7 @@ from playwright.sync_api import Page
 
 from .conftest import ROOT, Kernel
 from .explorer_page import ExplorerPage, contrast
-from .hosts import Server, wait_until
-
-SYNTHETIC = """
-import numpy as np, headwidget as hw
-rng = np.random.default_rng(0)
-names = {names!r}
-values = {{name: rng.exponential(size=(5, 6, 8)).astype("float32") for name in names}}
-scores = hw.HeadScores.from_arrays(
-    values, method="mine", layers=[1, 3, 5, 7, 9, 11], meta={{"model": "made up"}})
-explorer = hw.explore(scores, preview=None)
-explorer
-"""
+from .hosts import SYNTHETIC, Server, wait_until
 
 Open = Callable[..., Kernel]
 
