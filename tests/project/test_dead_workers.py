@@ -82,7 +82,7 @@ def servers(folder: Path) -> list[int]:
 
 
 def running(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return bool(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
 
 
 @pytest.mark.parametrize("death", DEATHS)

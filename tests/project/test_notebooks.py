@@ -77,7 +77,8 @@ def test_the_heads_that_gating_keeps_are_enough_for_a_real_model(ran: Ran) -> No
 def frame(text: str) -> dict[str, dict[str, dict[str, float]]]:
     """What is printed of a frame with an index of task and kind: task, kind, column to number."""
     lines = text.splitlines()
-    columns, table = lines[0].split(), {}
+    columns = lines[0].split()
+    table: dict[str, dict[str, dict[str, float]]] = {}
     for line in lines[2:]:  # the second line names the index
         *index, kind = line.split()[: -len(columns)]
         if index:
