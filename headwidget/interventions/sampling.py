@@ -87,8 +87,10 @@ def unseen_first(
     >>> unseen_first(["2+2=4", "3+3=6", "4+4=8"], "sums", [], count=2, seed=0)
     PromptSample(indices=(1, 0), scored_on=0)
     """
-    made_from = [known_prompts(one_scores, task) for one_scores in scores]
-    seen = [any(has(label) for has in made_from) for label in labels]
+    seen = [False] * len(labels)
+    for one_scores in scores:
+        was_scored = known_prompts(one_scores, task)
+        seen = [before or was_scored(label) for before, label in zip(seen, labels)]
     order = random.Random(seed).sample(range(len(labels)), len(labels))
     order.sort(key=lambda i: (seen[i], i not in held_out))  # stable: equals stay as drawn
     return PromptSample(tuple(order[:count]), sum(seen[i] for i in order[:count]))

@@ -71,78 +71,77 @@ _BLOOM = Family(
     packed="groups",
 )
 
-FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (
-        *(replace(_LLAMA, name=name) for name in _LIKE_LLAMA),
-        *(replace(_GEMMA, name=name) for name in ("gemma2", "gemma3_text")),
-        replace(
-            _GEMMA,
-            name="gemma3",
-            blocks="model.language_model.layers",
-            final_norm="model.language_model.norm",
-            head="image-text",
-        ),
-        replace(_GEMMA, name="olmo2", mlp_norm=()),
-        replace(_LLAMA, name="stablelm", mlp_norm=_PARALLEL),
-        replace(
-            _LLAMA,
-            name="jamba",
-            final_norm="model.final_layernorm",
-            mlp=("feed_forward",),
-            mlp_norm=("pre_ff_layernorm",),
-        ),
-        replace(
-            _LLAMA,
-            name="phi",
-            projection="self_attn.dense",
-            final_norm="model.final_layernorm",
-            mlp_norm=("input_layernorm",),
-        ),
-        replace(_LLAMA, name="phi3", value="self_attn.qkv_proj", packed="blocks"),
-        Family(
-            "gpt2",
-            "transformer.h",
-            "attn",
-            "attn.c_proj",
-            final_norm="transformer.ln_f",
-            value="attn.c_attn",
-            packed="blocks",
-            mlp_norm=("ln_2",),
-        ),
-        Family(
-            "gptj",
-            "transformer.h",
-            "attn",
-            "attn.out_proj",
-            final_norm="transformer.ln_f",
-            value="attn.v_proj",
-            mlp_norm=("ln_1",),
-        ),
-        replace(
-            _BLOOM,
-            name="gpt_neox",
-            blocks="gpt_neox.layers",
-            attention="attention",
-            projection="attention.dense",
-            final_norm="gpt_neox.final_layer_norm",
-            value="attention.query_key_value",
-        ),
-        replace(
-            _LLAMA,
-            name="opt",
-            blocks="model.decoder.layers",
-            projection="self_attn.out_proj",
-            final_norm="model.decoder.final_layer_norm",
-            mlp=("fc1", "activation_fn", "fc2"),
-            mlp_norm=("final_layer_norm",),
-        ),
+_TABLE = (
+    *(replace(_LLAMA, name=name) for name in _LIKE_LLAMA),
+    *(replace(_GEMMA, name=name) for name in ("gemma2", "gemma3_text")),
+    replace(
+        _GEMMA,
+        name="gemma3",
+        blocks="model.language_model.layers",
+        final_norm="model.language_model.norm",
+        head="image-text",
+    ),
+    replace(_GEMMA, name="olmo2", mlp_norm=()),
+    replace(_LLAMA, name="stablelm", mlp_norm=_PARALLEL),
+    replace(
+        _LLAMA,
+        name="jamba",
+        final_norm="model.final_layernorm",
+        mlp=("feed_forward",),
+        mlp_norm=("pre_ff_layernorm",),
+    ),
+    replace(
+        _LLAMA,
+        name="phi",
+        projection="self_attn.dense",
+        final_norm="model.final_layernorm",
+        mlp_norm=("input_layernorm",),
+    ),
+    replace(_LLAMA, name="phi3", value="self_attn.qkv_proj", packed="blocks"),
+    Family(
+        "gpt2",
+        "transformer.h",
+        "attn",
+        "attn.c_proj",
+        final_norm="transformer.ln_f",
+        value="attn.c_attn",
+        packed="blocks",
+        mlp_norm=("ln_2",),
+    ),
+    Family(
+        "gptj",
+        "transformer.h",
+        "attn",
+        "attn.out_proj",
+        final_norm="transformer.ln_f",
+        value="attn.v_proj",
+        mlp_norm=("ln_1",),
+    ),
+    replace(
         _BLOOM,
-        replace(_BLOOM, name="falcon", mlp_norm=("ln_mlp", *_PARALLEL)),
-        _BERT,
-        replace(_BERT, name="roberta", blocks="roberta.encoder.layer"),
-    )
-}
+        name="gpt_neox",
+        blocks="gpt_neox.layers",
+        attention="attention",
+        projection="attention.dense",
+        final_norm="gpt_neox.final_layer_norm",
+        value="attention.query_key_value",
+    ),
+    replace(
+        _LLAMA,
+        name="opt",
+        blocks="model.decoder.layers",
+        projection="self_attn.out_proj",
+        final_norm="model.decoder.final_layer_norm",
+        mlp=("fc1", "activation_fn", "fc2"),
+        mlp_norm=("final_layer_norm",),
+    ),
+    _BLOOM,
+    replace(_BLOOM, name="falcon", mlp_norm=("ln_mlp", *_PARALLEL)),
+    _BERT,
+    replace(_BERT, name="roberta", blocks="roberta.encoder.layer"),
+)
+
+FAMILIES: dict[str, Family] = {family.name: family for family in _TABLE}
 """The families headwidget knows, by ``config.model_type``."""
 
 

@@ -70,9 +70,9 @@ def collate(
     k = max(len(e.answer) for e in examples)
     pad = model.tokenizer.pad_token_id if model.encoder else None
     rows = [_padded(example, seq, k, pad, side) for example in examples]
-    tensors: dict[str, Tensor | None] = {
-        name: torch.tensor([row[name] for row in rows]).to(model.device) for name in rows[0]
-    }
+    tensors: dict[str, Tensor | None] = {}
+    for name in rows[0]:
+        tensors[name] = torch.tensor([row[name] for row in rows]).to(model.device)
     if not model.encoder and (side == "right" or all(len(e.ids) == seq for e in examples)):
         tensors["mask"] = None
     return Batch(tuple(runs), **tensors)  # type: ignore[arg-type]
