@@ -20,7 +20,7 @@ from torch import Tensor
 
 from headwidget.live.gates import Gates
 from headwidget.methods import attribution
-from headwidget.methods.attribution import Found
+from headwidget.methods.attribution import HeadOutputs as Found
 from headwidget.models import Model, attention, hooks, weights
 from headwidget.models.caches import everything_kept, nothing_kept
 from headwidget.scoring.batch import Batch, collate, forward

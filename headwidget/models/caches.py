@@ -40,7 +40,7 @@ class PrefixCache(DynamicCache):  # type: ignore[misc]
         return self._joined(prefix.keys, key), self._joined(prefix.values, value)
 
     def _joined(self, prefix: Tensor, new: Tensor) -> Tensor:
-        """(row, kv head, prefix, dim), (batch, kv head, seq, dim) -> (batch, …, prefix + seq, dim)."""
+        """Prefix (row, kv head, seq, dim) before the update (batch, kv head, seq, dim)."""
         if self.row is not None:
             prefix = prefix[self.row : self.row + 1]
         branches = len(new) // len(prefix)
