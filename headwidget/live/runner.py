@@ -25,12 +25,12 @@ Callback = TypeVar("Callback", bound=Callable[..., Any])
 class Runner:
     """Runs methods on one model, one at a time; a new run replaces the one under way.
 
-    The callbacks are bound methods of the owner, held weakly and called with ``lock`` held,
-    on the model's thread or on the one that starts or stops a run:
+    The callbacks are bound methods of the owner, held weakly. They are called on the model's
+    thread, ``tell`` also on the one that starts or stops a run:
 
     - ``show(scores, final)``: scores to draw, of a run under way or as they are kept;
-    - ``tell(state)``: how far the run is;
-    - ``kept()``: ``scores`` and ``results`` have changed.
+    - ``tell(state)``: how far the run is, with ``lock`` held;
+    - ``kept()``: ``scores`` and ``results`` have changed, with ``lock`` held.
     """
 
     def __init__(
