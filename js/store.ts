@@ -160,7 +160,7 @@ export function createStore(
   };
   let reading = false;
   const newScores = (): void => {
-    if (reading) return; // header and buffer arrive together but are told of one by one
+    if (reading) return; // header and buffer arrive together, in two events
     reading = true;
     queueMicrotask(() => {
       reading = false;

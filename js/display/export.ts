@@ -74,23 +74,24 @@ export function svg(source: Drawing): string {
   const { columns } = layout;
   const slots = slotsOf(picture, columns);
   const rows = Math.max(...slots.map(([row]) => row)) + 1;
-  const parts = picture.panels.map((panel, i) => {
+  const drawings = picture.panels.map((panel, i) => {
     const [row, column] = slots[i]!;
     const [x, y] = [LEFT + column * (w + LEFT + GAP), TOP + row * (h + TOP + BOTTOM) + 4];
     return drawMap(source.state, picture, panel, layout, x, y);
   });
   const right = LEFT + columns * (w + LEFT + GAP) - GAP - LEFT + 24;
   const scale = scaleOf(picture);
-  parts.push(
+  drawings.push(
     scale === null ? drawLegend(scores, picture, right) : drawBar(scale, picture, right, h),
   );
   const origin = [scores.model, scores.method].filter(Boolean).join(" · ");
   const height = Math.max(rows * (h + TOP + BOTTOM), TOP + picture.legend.length * 20) + 24;
-  parts.push(`<g fill="#666">${text(LEFT, height - 6, origin, { size: 10 })}</g>`);
+  drawings.push(`<g fill="#666">${text(LEFT, height - 6, origin, { size: 10 })}</g>`);
   const width = Math.ceil(right + beside);
   const size = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
-  const opening = `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="${FONT}" fill="#222">`;
-  return `${opening}<rect width="100%" height="100%" fill="#fff"/>${parts.join("")}</svg>`;
+  const style = `font-family="${FONT}" fill="#222"`;
+  const opening = `<svg xmlns="http://www.w3.org/2000/svg" ${size} ${style}>`;
+  return `${opening}<rect width="100%" height="100%" fill="#fff"/>${drawings.join("")}</svg>`;
 }
 
 function drawMap(

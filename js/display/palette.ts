@@ -8,13 +8,18 @@ export type Scheme = "light" | "dark";
 
 export const MAPS: Record<MapName, string> = {
   viridis:
-    "440154 48186a 472d7b 424086 3b528b 33638d 2c728e 26828e 21918c 1fa088 28ae80 3fbc73 5ec962 84d44b addc30 d8e219 fde725",
+    "440154 48186a 472d7b 424086 3b528b 33638d 2c728e 26828e 21918c 1fa088 28ae80 3fbc73 " +
+    "5ec962 84d44b addc30 d8e219 fde725",
   cividis:
-    "00224e 002e6a 1a386f 32436d 434e6c 535a6d 61656f 6f7073 7d7c78 8c8878 9b9476 aba072 bcae6c cdbb63 dec958 f0d846 fee838",
+    "00224e 002e6a 1a386f 32436d 434e6c 535a6d 61656f 6f7073 7d7c78 8c8878 9b9476 aba072 " +
+    "bcae6c cdbb63 dec958 f0d846 fee838",
   magma:
-    "000004 0a0822 1d1147 36106b 51127c 6a1c81 832681 9c2e7f b73779 d0416f e75263 f56b5c fc8961 fea772 fec488 fde2a3 fcfdbf",
+    "000004 0a0822 1d1147 36106b 51127c 6a1c81 832681 9c2e7f b73779 d0416f e75263 f56b5c " +
+    "fc8961 fea772 fec488 fde2a3 fcfdbf",
   turbo:
-    "30123b 392a73 4040a2 4456c7 466be3 4680f6 4294ff 37a8fa 28bceb 1ccdd8 18ddc2 1fe9af 32f298 4ef97d 6dfe62 8bff4b a4fc3c b9f635 cdec34 dfdf37 eecf3a f8be39 fdac34 fe962b fb7e21 f46617 eb500e df3f08 d02f05 be2102 a91601 920b01 7a0403",
+    "30123b 392a73 4040a2 4456c7 466be3 4680f6 4294ff 37a8fa 28bceb 1ccdd8 18ddc2 1fe9af " +
+    "32f298 4ef97d 6dfe62 8bff4b a4fc3c b9f635 cdec34 dfdf37 eecf3a f8be39 fdac34 fe962b " +
+    "fb7e21 f46617 eb500e df3f08 d02f05 be2102 a91601 920b01 7a0403",
   "blue-orange": "08306b 1a5ba3 3f87c8 7bb1dd b9d5ea f3f2ef f8d3ad f2aa66 e07f2c b5580f 6b2f04",
 };
 // Zero takes the page's own tone: white maps glare on a dark page.
@@ -53,7 +58,7 @@ export function stops(name: MapName, scheme: Scheme): Rgb[] {
   return list(name === "blue-orange" && scheme === "dark" ? DARK_DIVERGING : MAPS[name]);
 }
 
-/** The colour of every class of the legend, by place: Unclassified, each category, "2 categories" … */
+/** The colour of every class of the legend, by place: Unclassified, each category, several. */
 export function categoryColours(categories: number, scheme: Scheme): Rgb[] {
   const { single, several, unclassified } = CATEGORIES[scheme];
   const [colours, more] = [list(single), list(several)];

@@ -1,4 +1,5 @@
-// From numbers to what is drawn: the range of colours, ticks, the threshold's slider, and numbers as text.
+// From numbers to what is drawn: the range of colours, ticks, the threshold's slider, and numbers
+// as text.
 
 import type { Rule } from "../scores/threshold";
 
@@ -32,28 +33,28 @@ export function sortedScores(maps: readonly Float32Array[]): Float32Array {
     sorted.set(map, at);
     at += map.length;
   }
-  return sorted.sort(); // by the browser itself, which on a first paint is faster than any loop of ours
+  return sorted.sort(); // on a first paint faster than any loop of ours
 }
 
 export function rangeOf(sorted: Float32Array, signed: boolean, cap: number | string | null): Range {
   const [least, most] = [Math.min(0, sorted[0]!), Math.max(0, sorted[sorted.length - 1]!)];
-  const parts = signed ? 3 : 4;
+  const steps = signed ? 3 : 4;
   let [high, step] = [0, 0];
-  if (typeof cap === "number") [high, step] = [cap, niceStep(cap / parts)];
+  if (typeof cap === "number") [high, step] = [cap, niceStep(cap / steps)];
   else {
     const rank = Math.min(sorted.length - 1, Math.floor((sorted.length * percentile(cap)) / 100));
     const reach = sizeAt(sorted, rank);
-    step = niceStep((reach || 1) / parts);
+    step = niceStep((reach || 1) / steps);
     high = clean(Math.max(1, Math.ceil(reach / step - 1e-6)) * step);
   }
   const low = signed ? -high : clean(Math.floor(least / step + 1e-6) * step);
-  if ((high - low) / step > MOST_TICKS) step = niceStep((high - low) / parts);
+  if ((high - low) / step > MOST_TICKS) step = niceStep((high - low) / steps);
   return { low, high, step, lowCapped: least < low * 1.000001, highCapped: most > high * 1.000001 };
 }
 
 const MOST_TICKS = 12;
 
-/** The |score| of that rank, from the smallest: sizes are largest at both ends of the sorted scores. */
+/** The |score| of that rank, from the smallest: both ends of the sorted scores are the largest. */
 function sizeAt(sorted: Float32Array, rank: number): number {
   let [low, high] = [0, sorted.length - 1];
   while (high - low > rank) {

@@ -36,7 +36,8 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
     if (bits !== 32 && (bits !== 16 || ranks.length < 3)) {
       const have = `${ranks.length} order statistics of ${bits} bits`;
       throw new Error(
-        `task '${name}' has ${have}; this headwidget reads 32 bits, or 16 where there are 3 or more.`,
+        `task '${name}' has ${have}; ` +
+          "this headwidget reads 32 bits, or 16 where there are 3 or more.",
       );
     }
     exact += MAPS + (bits === 16 ? 2 : ranks.length);

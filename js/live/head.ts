@@ -62,7 +62,7 @@ export const head =
       if (!changed.has("_head")) return;
       const { head, tokens } = lab.state._head;
       const now = JSON.stringify([head, tokens]);
-      if (now !== of) query = null; // what more is found of the same head leaves it
+      if (now !== of) query = null; // more of the same head leaves it
       of = now;
       draw();
     });

@@ -46,7 +46,7 @@ export const intervene =
       "Before, after, and random heads of the same layers",
       () => lab.ask("measure"),
     );
-    const said = make("span", "run-text");
+    const note = make("span", "run-text");
     const result = make("div", "effect");
     const error = make("div", "error");
     error.setAttribute("role", "alert");
@@ -59,7 +59,7 @@ export const intervene =
         make("label", "choice", make("span", "choice-name", "or scale them"), factor, value),
         restore,
         measure,
-        said,
+        note,
       ),
       error,
       result,
@@ -74,7 +74,7 @@ export const intervene =
         ? `${scaled.length} head${scaled.length === 1 ? "" : "s"} scaled`
         : "no head is scaled";
       setText(
-        said,
+        note,
         effect.done === false
           ? `${now}; measuring…`
           : chosen || scaled.length
@@ -150,7 +150,7 @@ function table({ tasks, heads, shared }: Effect): HTMLElement[] {
 
 function texts({ text }: Effect): HTMLElement[] {
   if (!text) return [];
-  const line = (name: string, said: string): HTMLElement =>
-    make("p", "greedy", make("span", "choice-name", name), ` …${said}`);
+  const line = (name: string, words: string): HTMLElement =>
+    make("p", "greedy", make("span", "choice-name", name), ` …${words}`);
   return [line("goes on, before:", text.before), line("after:", text.after)];
 }

@@ -45,13 +45,13 @@ export const run =
     const text = make("span", "run-text");
     const message = make("div", "error");
     message.setAttribute("role", "alert");
-    const many = make("label", "choice", make("span", "choice-name", "Prompts"), prompts);
-    el.append(make("div", "run-line", method.el, options, tasks, many, go, bar, text), message);
+    const howMany = make("label", "choice", make("span", "choice-name", "Prompts"), prompts);
+    el.append(make("div", "run-line", method.el, options, tasks, howMany, go, bar, text), message);
     const chips = can.tasks.map(([name, count]) => task(lab, name, count));
     tasks.append(...chips.map((chip) => chip.el));
     let fields: readonly Field[] = [];
     let asks: string | null = null; // the method whose options are asked for
-    let said: RunState["state"] = lab.state._state.state;
+    let spoken: RunState["state"] = lab.state._state.state; // what was last read aloud
 
     const draw = (): void => {
       const { state } = lab;
@@ -82,8 +82,8 @@ export const run =
       const wrong = [now.state === "failed" ? failure(now) : "", trouble].filter(Boolean).join(" ");
       setText(message, wrong);
       message.hidden = !wrong;
-      if (now.state === said) return;
-      said = now.state; // read aloud only when a run begins or ends, not as it goes on
+      if (now.state === spoken) return;
+      spoken = now.state; // read aloud only when a run begins or ends, not as it goes on
       if (now.state === "running") source.show({ spoken: `${now.method} is running` });
       else if (now.state !== "failed" && now.state !== "stopping")
         source.show({ spoken: runText(now) });

@@ -92,7 +92,7 @@ function numberRange(memo: Memo, settings: Settings, tasks: readonly TaskScores[
   return { low, high: high || 1, step: 1, lowCapped: false, highCapped: false };
 }
 
-/** The row of a task: bar, number, interval, rank, and in how many runs the threshold is reached. */
+/** The row of a task: bar, number, interval, rank, and how many runs reach the threshold. */
 function line(
   memo: Memo,
   settings: Settings,

@@ -87,12 +87,12 @@ export const chips: Panel<Source> = (el, source) => {
       if (!over || over === el) return;
       // Only where the chip in hand would come to lie under the pointer: else two of unlike
       // width change places for ever.
-      const [box, mine] = [over.getBoundingClientRect(), el.getBoundingClientRect()];
-      const sameLine = Math.abs(box.top - mine.top) < box.height / 2;
+      const [box, held] = [over.getBoundingClientRect(), el.getBoundingClientRect()];
+      const sameLine = Math.abs(box.top - held.top) < box.height / 2;
       const past =
-        mine.left < box.left
-          ? event.clientX > box.right - mine.width
-          : event.clientX < box.left + mine.width;
+        held.left < box.left
+          ? event.clientX > box.right - held.width
+          : event.clientX < box.left + held.width;
       if (!sameLine || past) reorder(moved(task, order.indexOf(over.dataset.task!)));
     });
     const drop = (): void => {

@@ -1,4 +1,5 @@
-// The maps of a view in columns chosen by width, and beside them the colour bar or the legend they share.
+// The maps of a view in columns chosen by width, and beside them the colour bar or the legend that
+// they share.
 
 import { layoutOf, slotsOf } from "../display/layout";
 import { isEmpty, scaleOf } from "../display/views/picture";

@@ -33,7 +33,7 @@ export function heatmap(number: number): Panel<MapSource> {
     el.append(make("figcaption", "map-title", title, count), down, rows, plot, columns, across);
 
     let image: ImageData | null = null;
-    let near = true; // on the screen or not far from it, as long as nothing else is known
+    let near = true; // on the screen or not far from it; until an observer says otherwise
     let stale = false;
     // What the cells were last drawn from: half of the maps stay as they are in a drag.
     let drawn: readonly unknown[] = [];

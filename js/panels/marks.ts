@@ -25,7 +25,7 @@ export function drawMarks(
   const corner = ({ row, head }: Cell): [number, number] =>
     layersOn === "y" ? [head * cellWidth, row * cellHeight] : [row * cellWidth, head * cellHeight];
 
-  /** Frames around cells, `out` lines wide outside of them, in one stroke: there may be thousands. */
+  /** Frames around cells, `out` pixels outside of them, in one stroke: there may be thousands. */
   const frames = (boxes: readonly (readonly [Cell, Cell])[], out: number, colour: string): void => {
     pen.beginPath();
     for (const [a, b] of boxes) {

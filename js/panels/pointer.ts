@@ -1,4 +1,4 @@
-// Pointer and keyboard on a map: point, select, draw a box, choose a layer or a head index, move, clear.
+// Pointer and keyboard on a map: point, select, draw a box, choose a layer or a head index, move.
 
 import { inBox, toggled, withMany } from "../display/selection";
 import { spokenHead } from "../display/spoken";

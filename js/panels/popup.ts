@@ -3,7 +3,7 @@
 
 import { make } from "./dom";
 
-/** A menu of that name in a details element; `fill` makes what is in its box and gives its clean-up. */
+/** A menu of that name in a details element; `fill` fills its box and returns the clean-up. */
 export function popup(
   el: HTMLElement,
   name: string,

@@ -11,6 +11,7 @@ import { button, make, setText } from "./dom";
 
 const NAMED = 12; // heads named one by one
 const LISTED = 200; // heads in the table; the CSV has them all
+const PAUSE = 150; // ms before text is read aloud: a held key is read once
 
 type Source = Reads<Asked | "selected" | "error" | "spoken"> &
   Draws &
@@ -83,7 +84,7 @@ export const status: Panel<Source> = (el, source) => {
     if (changed.has("selected") || changed.has("error") || changed.has("picture")) draw();
     if (!changed.has("spoken")) return;
     clearTimeout(speaking);
-    speaking = setTimeout(() => setText(spoken, source.state.spoken), 150); // a held key is read once
+    speaking = setTimeout(() => setText(spoken, source.state.spoken), PAUSE);
   });
   return () => {
     clearTimeout(speaking);

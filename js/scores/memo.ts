@@ -1,4 +1,5 @@
-// What was worked out for some scores, kept while they are shown: a drag must answer within a frame.
+// What was worked out for some scores, kept while they are shown: a drag must be drawn within a
+// frame.
 
 import type { Scores, TaskScores } from "./head_scores";
 

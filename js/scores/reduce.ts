@@ -26,7 +26,7 @@ export function ranks(runs: number, most = MOST_RANKS): number[] {
   return Array.from({ length: most }, (_, i) => Math.floor((i * (runs - 1)) / (most - 1) + 0.5));
 }
 
-/** Index into `kept` of the order statistic for `agreement`, or of the next lower one that was kept. */
+/** Index into `kept` of the order statistic for `agreement`, or of the next lower one there is. */
 export function keptRank(kept: readonly number[], runs: number, agreement: number): number {
   const rank = runs - runsNeeded(agreement, runs);
   let index = 0;
@@ -169,7 +169,7 @@ export function elbow(scores: ScoreMap, onlyPositive = false): number {
   return best;
 }
 
-/** The `k` largest heads of a map as [row, head], largest first; ties go to the lower layer, then head. */
+/** The `k` largest heads of a map as [row, head]; of heads that tie, the lower row is first. */
 export function top(scores: ScoreMap, heads: number, k: number): [number, number][] {
   const order = Array.from(scores.keys()).sort((a, b) => scores[b]! - scores[a]! || a - b);
   return order.slice(0, Math.max(0, k)).map((i) => [Math.floor(i / heads), i % heads]);

@@ -52,8 +52,9 @@ describe("columns", () => {
     for (const columns of [1, 2, 3, 4, 5, 6, 7, 8]) {
       expect(arrange({ ...room, width: 1600, columns }).columns).toBe(columns);
     }
-    expect(arrange({ ...room, width: 1600, columns: 20 }).columns).toBe(8); // no more than there are maps
-    expect(arrange({ ...room, width: 320, columns: 8 }).columns).toBeLessThan(8); // and no more than fit
+    // No more than there are maps, and no more than fit.
+    expect(arrange({ ...room, width: 1600, columns: 20 }).columns).toBe(8);
+    expect(arrange({ ...room, width: 320, columns: 8 }).columns).toBeLessThan(8);
   });
   it("are balanced: 8 maps where 5 fit stand 4 and 4", () => {
     for (const [width, across, down] of [

@@ -46,7 +46,7 @@ describe("the colour bar", () => {
     expect(labels(many(0.002))).toEqual(["0.0000", "0.0005", "0.0010", "0.0015", "0.0020"]);
     expect(labels(many(0.002, [0.5]))).toEqual(["0.0000", "0.0005", "0.0010", "0.0015", "0.0020+"]);
   });
-  it("spans the same on both sides of zero for signed scores, with a plus at the end that needs it", () => {
+  it("spans the same on both sides of zero for signed scores, with a plus where needed", () => {
     expect(labels(many(0.2, [-5]), true)).toEqual(["−0.2+", "−0.1", "0.0", "0.1", "0.2"]);
     const range = rangeOf([-0.3, 0.1], true);
     expect(range.low).toBe(-range.high);
@@ -192,7 +192,8 @@ describe("the threshold's slider", () => {
       expect(at.map((stop) => position(at, stop))).toEqual(at.map((_, i) => i + 1));
       expect(unitOf(rule, "score")).not.toBe("");
       if (rule === "top") expect([at[0], at.at(-1)]).toEqual([1, heads]);
-      if (rule === "value") expect(at.at(-1)).toBeGreaterThanOrEqual(high); // the strongest head alone, or none
+      // The last stop keeps the strongest head alone, or none.
+      if (rule === "value") expect(at.at(-1)).toBeGreaterThanOrEqual(high);
       if (rule === "value") expect(at[0]).toBeGreaterThan(low);
     },
   );

@@ -83,7 +83,7 @@ describe.each(golden.scores)("$name", ({ header, buffer, maps, pictures }) => {
 
 describe("settings", () => {
   it("are those of Python", () => {
-    expect({ ...DEFAULTS, tasks: null }).toEqual(golden.settings.defaults); // no tasks given: all of them
+    expect({ ...DEFAULTS, tasks: null }).toEqual(golden.settings.defaults); // null: all tasks
     expect(START).toEqual(golden.settings.start);
   });
 });

@@ -26,7 +26,7 @@ describe("the wire", () => {
     });
   });
 
-  it("understates scores between minimum and maximum by less than a step and never overstates them", () => {
+  it("understates scores between the ends by less than a step and never overstates them", () => {
     const long = decode(header, buffer).tasks[2]!;
     const runs = wireCase.values.long.map((run) => run.flat());
     for (let cell = 0; cell < long.mean.length; cell++) {
@@ -42,7 +42,7 @@ describe("the wire", () => {
     }
   });
 
-  it("says what rows and columns are called, where the scores come from, and what is known of a task", () => {
+  it("names rows and columns, where the scores come from, and what is known of a task", () => {
     const scores = decode(header, buffer);
     expect(scores.axes).toEqual(["Block", "Head"]);
     expect(scores.about.slice(0, 2)).toEqual([

@@ -42,7 +42,7 @@ describe.each(scores.tasks)("$name", (task) => {
     (direction) => {
       let [seen, there] = [0, 0];
       for (let of = 0; of < heads; of++) {
-        // Thresholds at every run of the head and right beside it: where rounding the wrong way would show.
+        // Thresholds at every run of the head and right beside it, where wrong rounding shows.
         for (const value of new Set(sorted[of]!)) {
           for (const edge of [value, after(value), before(value)].map((one) => one * direction)) {
             const got = reaching(task, edge, direction)[of]!;
