@@ -79,12 +79,22 @@ def test_every_python_block_about_the_explorer_runs_in_order(
     assert "board" in names and (tmp_path / "heads.svg").exists()
 
 
-def test_the_make_targets_that_the_readme_names_exist() -> None:
+def make_targets(markdown: str) -> set[str]:
+    """The targets that a page calls, in shell blocks and in code spans."""
+    code = [*blocks(markdown, "sh"), *re.findall(r"`([^`\n]+)`", markdown)]
+    return set(re.findall(r"\bmake ([a-z][\w-]*)", "\n".join(code)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_make_targets_that_a_page_names_exist(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE))
-    named = set(re.findall(r"\bmake ([a-z][\w-]*)", "".join(blocks(README, "sh"))))
-    assert named >= {"demo", "test"}
-    assert named <= targets
+    assert make_targets(page.read_text(encoding="utf-8")) <= targets
+
+
+def test_the_readme_names_the_two_commands() -> None:
+    assert make_targets(README) >= {"demo", "test"}
+    assert make_targets("```sh\nmake nothing\n```") == {"nothing"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -29,7 +29,7 @@ def printed(cell: nbformat.NotebookNode) -> str:
 
 def words(text: str) -> list[str]:
     """A text without its numbers: they differ in their last digits between processors."""
-    return re.findall(r"[^\W\d_]+", text)
+    return re.findall(r"[^\W\d_]+", re.sub(r"\d+(st|nd|rd|th)\b", "", text))
 
 
 def pictures(cell: nbformat.NotebookNode) -> int:
