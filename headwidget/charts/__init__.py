@@ -1,8 +1,10 @@
-"""Charts beside the heatmaps, linked by traits: each is an ordinary ipywidget drawn by bqplot. Needs no torch.
+"""Charts beside the heatmaps, linked by traits: each is an ipywidget drawn by bqplot.
+
+Needs no torch.
 
 >>> import headwidget as hw
->>> explorer = hw.explore(hw.HeadScores.from_arrays({"copy": [[0.1, 0.9], [0.2, 0.3]]}, method="mine"), threshold=0.25)
->>> hw.charts.histogram(explorer).title
+>>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9], [0.2, 0.3]]}, method="mine")
+>>> hw.charts.histogram(hw.explore(scores, threshold=0.25)).title
 'copy · 2 of 4 heads pass'
 """
 
@@ -25,10 +27,12 @@ __all__ = ["dashboard", "histogram", "knockout_curve", "layer_profile", "scatter
 
 
 def histogram(explorer: ExplorerBase) -> Any:
-    """How strong the heads of the tasks shown are, and how many pass; dragging its brush sets ``explorer.threshold``.
+    """How strong the heads of the tasks shown are, and how many pass.
 
-    What is counted is what the threshold is compared with: the score, for signed scores its size, or what helps or hurts (``explorer.sign``), and in
-    the agreement view what enough of the runs reach. Dashed lines show where ``rule`` "top", "percent" or "elbow" cuts; brushing makes it "value".
+    Dragging its brush sets ``explorer.threshold``. What is counted is what the threshold is
+    compared with: the score, for signed scores its size, or what helps or hurts
+    (``explorer.sign``), and in the agreement view what enough of the runs reach. Dashed lines
+    show where ``rule`` "top", "percent" or "elbow" cuts; brushing makes it "value".
     """
     _explorer(explorer, "histogram")
     if (instead := _instead()) is not None:
@@ -39,11 +43,14 @@ def histogram(explorer: ExplorerBase) -> Any:
 
 
 def layer_profile(explorer: ExplorerBase, of: Literal["mean", "max", "passing"] = "mean") -> Any:
-    """A line a task over the layers: the mean over heads, the strongest head (``of="max"``), or how many heads pass (``of="passing"``).
+    """A line a task over the layers.
+
+    It is the mean over heads, the strongest head (``of="max"``), or how many heads pass
+    (``of="passing"``).
 
     >>> import headwidget as hw
-    >>> explorer = hw.explore(hw.HeadScores.from_arrays({"copy": [[0.1, 0.9], [0.2, 0.3]]}, method="mine"))
-    >>> hw.charts.layer_profile(explorer, of="max").title
+    >>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9], [0.2, 0.3]]}, method="mine")
+    >>> hw.charts.layer_profile(hw.explore(scores), of="max").title
     'copy · strongest head of each layer'
     """
     _explorer(explorer, "layer_profile")
@@ -62,13 +69,15 @@ def scatter(
     x: str | None = None,
     y: str | None = None,
 ) -> Any:
-    """One task against another, or against the same task in ``other`` (an explorer or scores of the same heads), with Spearman's rank correlation.
+    """One task against another, with Spearman's rank correlation.
 
-    A dot is a head; drawing round dots sets ``explorer.selected``. ``x`` is a task of the explorer, ``y`` one of ``other`` where it is given; by default
-    the first tasks shown.
+    With ``other`` (an explorer or scores of the same heads) it is the same task in both. A dot
+    is a head; drawing round dots sets ``explorer.selected``. ``x`` is a task of the explorer,
+    ``y`` one of ``other`` where that is given; by default the first tasks shown.
 
     >>> import headwidget as hw
-    >>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9], [0.2, 0.3]], "add": [[0.2, 0.8], [0.1, 0.3]]}, method="mine")
+    >>> maps = {"copy": [[0.1, 0.9], [0.2, 0.3]], "add": [[0.2, 0.8], [0.1, 0.3]]}
+    >>> scores = hw.HeadScores.from_arrays(maps, method="mine")
     >>> hw.charts.scatter(hw.explore(scores)).title
     'copy against add · rank correlation 0.80 (4 heads)'
     """
@@ -96,10 +105,12 @@ def knockout_curve(
     *,
     measure: Literal["log_probability", "accuracy", "beats_foil"] = "log_probability",
 ) -> Any:
-    """What turning off the top k heads of a task does, against k, beside the mean and the range of as many random heads of the same layers.
+    """What turning off the top k heads of a task does, against k.
 
-    ``found`` is what :func:`headwidget.knockout` or :func:`headwidget.amplify` gives, or its ``frame`` (read as heads turned off) or ``summary()`` (of
-    ``measure``). With an explorer it goes to the task that is shown there.
+    Beside it stand the mean and the range of as many random heads of the same layers.
+    ``found`` is what :func:`headwidget.knockout` or :func:`headwidget.amplify` gives, or its
+    ``frame`` (read as heads turned off) or ``summary()`` (of ``measure``). With an explorer it
+    goes to the task that is shown there.
     """
     from headwidget.charts import curve
     from headwidget.display.effect import MEASURES
@@ -108,38 +119,38 @@ def knockout_curve(
         _explorer(explorer, "knockout_curve")
     if measure not in MEASURES:
         raise ValueError(f"measure is {', '.join(map(repr, MEASURES))}; got {measure!r}.")
-    made, factor = curve.tables(found, measure)
-    if measure not in made or not len(made[measure]):
+    summaries, factor = curve.tables(found, measure)
+    if measure not in summaries or not len(summaries[measure]):
         raise ValueError(
             f"there is no {MEASURES[measure]} to draw: no top heads were measured beside a control."
         )
     if (instead := _instead()) is not None:
         return instead
-    return curve.KnockoutCurve(made, explorer, measure, factor)
+    return curve.KnockoutCurve(summaries, explorer, measure, factor)
 
 
 def dashboard(explorer: ExplorerBase, charts: Iterable[Any] | None = None) -> Any:
-    """The explorer with charts at its side (below it on a narrow page), as an ``ipywidgets.AppLayout``.
+    """The explorer with charts at its side (below it on a narrow page).
 
-    ``charts`` are names ("histogram", "layer_profile", "scatter"), charts made before, or any widgets; by default those three, the scatter where
+    It is an ``ipywidgets.AppLayout``. ``charts`` are names ("histogram", "layer_profile",
+    "scatter"), charts made before, or any widgets; by default those three, the scatter where
     there are two tasks. Closing the dashboard closes the charts it made.
 
     >>> import headwidget as hw
-    >>> explorer = hw.explore(hw.HeadScores.from_arrays({"copy": [[0.1, 0.9], [0.2, 0.3]]}, method="mine"))
-    >>> [chart.title for chart in hw.dashboard(explorer).charts]
+    >>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9], [0.2, 0.3]]}, method="mine")
+    >>> [chart.title for chart in hw.dashboard(hw.explore(scores)).charts]
     ['copy · 4 heads', 'copy · mean over heads of each layer']
     """
     _explorer(explorer, "dashboard")
     named = {"histogram": histogram, "layer_profile": layer_profile, "scatter": scatter}
-    wanted = (
-        ["histogram", "layer_profile", *(["scatter"] if len(explorer.shown.tasks) > 1 else [])]
-        if charts is None
-        else _listed(charts)
-    )
+    several = len(explorer.shown.tasks) > 1
+    usual = list(named) if several else ["histogram", "layer_profile"]
+    wanted = usual if charts is None else _listed(charts)
     for chart in wanted:
         if isinstance(chart, str) and chart not in named:
             raise ValueError(
-                f"no chart {chart!r}; by name there are {', '.join(map(repr, named))}, others are made before, e.g. hw.charts.knockout_curve(effect)."
+                f"no chart {chart!r}; by name there are {', '.join(map(repr, named))}, "
+                "others are made before, e.g. hw.charts.knockout_curve(effect)."
             )
     if (instead := _instead()) is not None:
         return instead.below(explorer)
@@ -150,10 +161,9 @@ def dashboard(explorer: ExplorerBase, charts: Iterable[Any] | None = None) -> An
     for chart in wanted:
         if not isinstance(chart, (str, ipywidgets.Widget)):
             raise TypeError(f"charts are names or widgets; got {_kind(chart)}.")
-    made = [named[chart](explorer) if isinstance(chart, str) else chart for chart in wanted]
-    return Dashboard(
-        explorer, made, [chart for chart, name in zip(made, wanted) if isinstance(name, str)]
-    )
+    widgets = [named[chart](explorer) if isinstance(chart, str) else chart for chart in wanted]
+    owned = [widget for widget, name in zip(widgets, wanted) if isinstance(name, str)]
+    return Dashboard(explorer, widgets, owned)
 
 
 # ---- where there are no charts ----
@@ -163,8 +173,10 @@ class Instead:
     """What stands where a chart cannot: a sentence that says why, and what to do."""
 
     text = (
-        "marimo shows no bqplot charts: it runs anywidgets such as the explorer, but no classic ipywidgets. The heatmaps and their threshold work here; "
-        "for the charts open the scores in JupyterLab, Notebook 7 or Voila, or draw hw.HeadScores.figure and effect.plot() with matplotlib."
+        "marimo shows no bqplot charts: it runs anywidgets such as the explorer, but no classic "
+        "ipywidgets. The heatmaps and their threshold work here; for the charts open the scores "
+        "in JupyterLab, Notebook 7 or Voila, or draw hw.HeadScores.figure and effect.plot() "
+        "with matplotlib."
     )
 
     def __str__(self) -> str:
@@ -200,12 +212,16 @@ def _explorer(value: Any, what: str) -> None:
 
 
 def _against(x: str, there: HeadScores, same: list[str] | None) -> str:
-    """The task that goes up when none is named: another one of the same scores, or the same one of others."""
+    """The task that goes up when none is named.
+
+    Another one of the ``same`` scores, or the same one of other scores.
+    """
     if same is not None:
         others = [name for name in same if name != x]
         if not others:
             raise ValueError(
-                f"these scores have one task, {x!r}; give scatter other scores to draw it against, e.g. scatter(explorer, other)."
+                f"these scores have one task, {x!r}; give scatter other scores to draw it "
+                "against, e.g. scatter(explorer, other)."
             )
         return others[0]
     if x in there.tasks:
@@ -213,7 +229,8 @@ def _against(x: str, there: HeadScores, same: list[str] | None) -> str:
     if len(there.tasks) == 1:
         return there.tasks[0]
     raise ValueError(
-        f"the other scores have no task {x!r}; say which of {', '.join(map(repr, there.tasks))} goes up, as y=."
+        f"the other scores have no task {x!r}; "
+        f"say which of {', '.join(map(repr, there.tasks))} goes up, as y=."
     )
 
 

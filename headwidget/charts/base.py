@@ -1,4 +1,4 @@
-"""What all charts have in common: a title, a figure that can be read on light and dark, and letting go of the explorer when either is closed."""
+"""What all charts have in common: title, figure, key, and following an explorer."""
 
 from __future__ import annotations
 
@@ -16,21 +16,36 @@ from headwidget.display import scales
 from headwidget.display.explorer import SCORE_TRAITS, ExplorerBase
 
 ACCENT, PLAIN, GREY = "#d9720d", "#3f87c8", "#8a8a8a"
-"""What is chosen, what is not, and what stands behind: apart in every kind of colour vision, and on white and near black alike."""
+"""What is chosen, what is not, and what stands behind.
+
+They stay apart in every kind of colour vision, on white and near black alike.
+"""
 TASKS = ("#4060a0", "#f08000", "#10b0b0", "#c02010", "#8020f0", "#a0a070", "#f060f0", "#905060")
-"""A task's colour: at least 2.6 : 1 against white and 3 : 1 against #111, and 26 apart (CIELAB) for every kind of colour vision."""
+"""The colours of tasks.
+
+Contrast is at least 2.6 : 1 against white and 3 : 1 against #111; they lie 26 apart (CIELAB)
+for every kind of colour vision.
+"""
 DASHES = ("solid", "dashed", "dotted")
 """The lines of the first eight tasks, of the next eight and of all others."""
 
 # bqplot writes in orange on JupyterLab's dark theme; its variables are set on the figure itself.
 STYLE = """<style>
-.hw-chart .bqplot { --bq-content-font-color: var(--jp-ui-font-color1, #777); --bq-axislabel-fill: var(--jp-ui-font-color1, #777);
-  --bq-axis-tick-text-fill: var(--jp-ui-font-color1, #777); --bq-axis-border-color: #8a8a8a; --bq-grid-color: #8a8a8a40;
-  --bq-axislabel-font: 12px sans-serif; --bq-font: 11px sans-serif; --bq-default-stroke: none; --bq-stick-stroke: #8a8a8a; --bq-selector-fill: #8a8a8a;
+.hw-chart .bqplot {
+  --bq-content-font-color: var(--jp-ui-font-color1, #777);
+  --bq-axislabel-fill: var(--jp-ui-font-color1, #777);
+  --bq-axis-tick-text-fill: var(--jp-ui-font-color1, #777);
+  --bq-axis-border-color: #8a8a8a; --bq-grid-color: #8a8a8a40;
+  --bq-axislabel-font: 12px sans-serif; --bq-font: 11px sans-serif;
+  --bq-default-stroke: none; --bq-stick-stroke: #8a8a8a; --bq-selector-fill: #8a8a8a;
   --bq-background: transparent; --bq-plotarea-background-fill: transparent; }
-.hw-chart .hw-chart-text { line-height: 1.35; overflow-wrap: anywhere; color: var(--jp-ui-font-color1, inherit); font-size: 13px }
+.hw-chart .hw-chart-text {
+  line-height: 1.35; overflow-wrap: anywhere; font-size: 13px;
+  color: var(--jp-ui-font-color1, inherit) }
 .hw-chart .hw-chart-entry { display: inline-block; margin-right: 0.9em }
-.hw-chart .hw-chart-key { display: inline-block; width: 1.4em; border-top: 3px; vertical-align: middle; margin-right: 0.35em }
+.hw-chart .hw-chart-key {
+  display: inline-block; width: 1.4em; border-top: 3px; vertical-align: middle;
+  margin-right: 0.35em }
 </style>"""
 
 
@@ -75,30 +90,28 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
 
     @property
     def title(self) -> str:
-        """The line above the figure: what is shown, and what was found."""
-        return self._said[0]
+        """The line above the figure: what is shown, and what came out."""
+        return self._texts[0]
 
     @property
     def note(self) -> str:
         """The line below the figure."""
-        return self._said[1]
+        return self._texts[1]
 
-    _said = ("", "")
+    _texts = ("", "")  # the title and the note, as plain text
 
-    def _say(self, title: str, found: str = "", note: str = "") -> None:
-        self._said = (f"{title} · {found}" if found else title, note)
-        self._title.value = _text(f"<b>{_plain(title)}</b>{' · ' * bool(found)}{_plain(found)}")
+    def _say(self, title: str, result: str = "", note: str = "") -> None:
+        self._texts = (f"{title} · {result}" if result else title, note)
+        self._title.value = _text(f"<b>{_plain(title)}</b>{' · ' * bool(result)}{_plain(result)}")
         self._note.value = _text(_plain(note)) if note else ""
 
     def _key(self, entries: Sequence[tuple[str, str, str]]) -> None:
-        """A key below the figure: (name, colour, dashes) of each line."""
-        self._said = (self._said[0], ", ".join(name for name, _, _ in entries))
-        line = '<span class="hw-chart-entry"><span class="hw-chart-key" style="border-top-style: {}; border-top-color: {}"></span>{}</span>'
-        self._note.value = _text(
-            " ".join(line.format(dashes, colour, _plain(name)) for name, colour, dashes in entries)
-        )
+        """Show a key below the figure: (name, colour, dashes) of each line."""
+        self._texts = (self._texts[0], ", ".join(name for name, _, _ in entries))
+        lines = [_entry(name, colour, dashes) for name, colour, dashes in entries]
+        self._note.value = _text(" ".join(lines))
 
-    # ---- following and letting go ----
+    # ---- observing and closing ----
 
     def _follow(self, explorer: ExplorerBase, *names: str) -> None:
         """Draw again when one of these traits changes, or the scores do."""
@@ -120,15 +133,16 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
             self._let_go(change["owner"])
 
     def _let_go(self, of: Any = None) -> None:
-        """Hear no more of a widget, or of any."""
-        for widget, handler, names in [heard for heard in self._heard if of in (None, heard[0])]:
+        """Observe a widget no longer, or none of them."""
+        for heard in [heard for heard in self._heard if of in (None, heard[0])]:
+            widget, handler, names = heard
             widget.unobserve(handler, names)
-            self._heard.remove((widget, handler, names))
+            self._heard.remove(heard)
 
     def close(self) -> None:
-        """Close the chart and all its parts; the explorer no longer knows of it. A second time does nothing."""
+        """Close the chart and all its parts, and stop observing. A second time does nothing."""
         self._let_go()
-        for part in [
+        for widget in [
             self.figure.interaction,
             *self.figure.marks,
             *self.figure.axes,
@@ -136,8 +150,8 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
             *self._choices,
             *self.children,
         ]:
-            if part is not None:
-                part.close()
+            if widget is not None:
+                widget.close()
         super().close()
 
 
@@ -155,22 +169,21 @@ def axis(scale: Any, label: str = "", *, upright: bool = False, **options: Any) 
 
 
 def span(axis: Any, low: float, high: float) -> None:
-    """An axis from ``low`` to ``high`` with ticks at round numbers; bqplot's own are as far apart as it takes."""
+    """Let an axis reach from ``low`` to ``high``, with ticks at round numbers.
+
+    bqplot's own ticks are not at round numbers.
+    """
     axis.scale.min, axis.scale.max = low, high
     step = scales.nice_step((high - low) / 5)
     digits = scales.decimals(step)
-    axis.tick_values = np.array(
-        [
-            scales.clean(k * step)
-            for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
-        ]
-    )
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    axis.tick_values = np.array([scales.clean(k * step) for k in range(first, last + 1)])
     axis.tick_format = ".1e" if digits < 0 else f",.{digits}f"
 
 
 @contextlib.contextmanager
 def together(*widgets: Any) -> Iterator[None]:
-    """All that changes of a widget goes over in one message."""
+    """Send all changes of each widget in one message."""
     with contextlib.ExitStack() as stack:
         for widget in widgets:
             stack.enter_context(widget.hold_sync())
@@ -183,14 +196,25 @@ def names(tasks: Sequence[str]) -> str:
 
 
 def look(task: int) -> tuple[str, str]:
-    """The colour and the dashes of a task, by its place among the scores' tasks: it keeps them when others are hidden."""
+    """The colour and the dashes of a task, by its place among the scores' tasks.
+
+    It keeps them when others are hidden.
+    """
     return TASKS[task % len(TASKS)], DASHES[min(task // len(TASKS), len(DASHES) - 1)]
 
 
 def _plain(text: str) -> str:
-    return escape(text).replace(
-        "$", "<span>$</span>"
-    )  # JupyterLab typesets what stands between dollars
+    # JupyterLab typesets what stands between dollars.
+    return escape(text).replace("$", "<span>$</span>")
+
+
+def _entry(name: str, colour: str, dashes: str) -> str:
+    """One line of a key, as HTML."""
+    look = f"border-top-style: {dashes}; border-top-color: {colour}"
+    return (
+        f'<span class="hw-chart-entry"><span class="hw-chart-key" style="{look}"></span>'
+        f"{_plain(name)}</span>"
+    )
 
 
 def _text(html: str) -> str:

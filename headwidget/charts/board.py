@@ -10,10 +10,14 @@ from headwidget.display.explorer import ExplorerBase
 
 
 class Dashboard(ipywidgets.AppLayout):  # type: ignore[misc]
-    """The explorer in the centre and charts in a sidebar, which goes below the explorer where the page is narrow."""
+    """The explorer in the centre and charts in a sidebar.
 
-    def __init__(self, explorer: ExplorerBase, charts: list[Any], own: list[Any]) -> None:
-        self._own = own
+    Where the page is narrow, the sidebar goes below the explorer. ``owned`` are the charts
+    that are closed with the dashboard.
+    """
+
+    def __init__(self, explorer: ExplorerBase, charts: list[Any], owned: list[Any]) -> None:
+        self._owned = owned
         middle = ipywidgets.VBox(
             [explorer],
             layout={
@@ -46,14 +50,15 @@ class Dashboard(ipywidgets.AppLayout):  # type: ignore[misc]
             },
         )
         super().__init__(center=middle, right_sidebar=side if charts else None)
-        # Panes of a grid stay where they are; in a row that wraps, the sidebar goes below. AppLayout puts the centre last: order puts it first.
+        # Panes of a grid stay where they are; in a row that wraps, the sidebar goes below.
+        # AppLayout puts the centre last: order puts it first.
         self.layout.display, self.layout.flex_flow, self.layout.width = "flex", "row wrap", "100%"
         self.layout.grid_gap, self.layout.align_items = "16px", "flex-start"
         middle.layout.order, side.layout.order = "0", "1"
         self.charts = tuple(charts)
 
     def close(self) -> None:
-        """Close the dashboard and the charts it made; the explorer, and charts that were given, stay."""
-        for chart in self._own:
+        """Close the dashboard and the charts it made; the explorer and other charts stay."""
+        for chart in self._owned:
             chart.close()
         super().close()

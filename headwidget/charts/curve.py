@@ -1,4 +1,7 @@
-"""The knock-out curve: what turning off the top k heads does, beside random heads of the same layers."""
+"""The knock-out curve: what turning off the top k heads does.
+
+Beside it stands what random heads of the same layers do.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,24 @@ UNITS = {
     "accuracy": "change in accuracy (fraction)",
     "beats_foil": "change in beats its foil (fraction)",
 }
+SUMMARY = {
+    *("method", "heads_of", "k", "top", "control", "control_low", "control_high"),
+    *("draws", "beats_control"),
+}
+"""The columns that are read of a summary."""
+FRAME = {
+    *("method", "heads_of", "task", "k", "kind", "draw"),
+    *MEASURES,
+    *(f"{name}_change" for name in MEASURES),
+}
+"""The columns that are read of a frame."""
+TAKES = "knockout_curve takes what hw.knockout gives, its .frame or its .summary()"
 WIDE = 8
 """From so many times the smallest k on, k is on a logarithmic axis."""
 
 
 class KnockoutCurve(Chart):
-    """The change that a task's top k heads make, the mean of the controls, and a bar from the least to the largest of them."""
+    """The change that a task's top k heads make, and the mean and range of the controls."""
 
     def __init__(
         self,
@@ -39,19 +54,7 @@ class KnockoutCurve(Chart):
         factor: float | None,
     ) -> None:
         self.explorer, self._tables, self._factor = explorer, tables, factor
-        pairs: list[Pair] = list(
-            dict.fromkeys(
-                (str(m), str(t))
-                for m, t in tables[measure][["method", "heads_of"]].itertuples(
-                    index=False, name=None
-                )
-            )
-        )
-        methods = {method for method, _ in pairs}
-        self.pair = ipywidgets.Dropdown(
-            options={f"{t} · {m}" if len(methods) > 1 else t: (m, t) for m, t in pairs},
-            layout={"width": "auto"},
-        )
+        self.pair = ipywidgets.Dropdown(options=_pairs(tables[measure]), layout={"width": "auto"})
         self.measure = ipywidgets.Dropdown(
             options={MEASURES.get(name, name): name for name in tables},
             value=measure,
@@ -124,22 +127,23 @@ class KnockoutCurve(Chart):
         self._draw()
 
     def _choose(self) -> None:
-        """The first task that the explorer shows and that heads were turned off for; by the explorer's own method where there are several."""
+        """Go to the first task that the explorer shows and that heads were turned off for.
+
+        Of several methods, the explorer's own.
+        """
         assert self.explorer is not None
         now = shown(self.explorer)
-        found = [
-            pair for task in now.tasks for pair in self.pair.options.values() if pair[1] == task
-        ]
-        found.sort(key=lambda pair: pair[0] != now.scores.method)
-        if found and (self.explorer.task is not None or self.pair.value[1] not in now.tasks):
-            self.pair.value = found[0]
+        pairs = [pair for pair in self.pair.options.values() if pair[1] in now.tasks]
+        pairs.sort(key=lambda pair: (pair[0] != now.scores.method, now.tasks.index(pair[1])))
+        if pairs and (self.explorer.task is not None or self.pair.value[1] not in now.tasks):
+            self.pair.value = pairs[0]
 
     def _draw(self) -> None:
         (method, task), measure = self.pair.value, self.measure.value
         table = self._tables[measure]
-        part = table[(table["method"] == method) & (table["heads_of"] == task)].sort_values("k")
+        rows = table[(table["method"] == method) & (table["heads_of"] == task)].sort_values("k")
         k, top, mean, low, high = (
-            part[name].to_numpy(np.float64)
+            rows[name].to_numpy(np.float64)
             for name in ("k", "top", "control", "control_low", "control_high")
         )
         reach = np.concatenate([low, high, top, [0.0]])
@@ -151,68 +155,47 @@ class KnockoutCurve(Chart):
             self.range.x, self.range.y = np.stack([k, k], axis=1), np.stack([low, high], axis=1)
             self.control.x, self.control.y = k, mean
             self.top.x, self.top.y = k, top
-        beats = part["beats_control"].astype(bool)
-        draws = sorted(set(part["draws"].astype(int)))
-        many = f"{draws[0]}" if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
+        beats = rows["beats_control"].astype(bool)
         self._say(
-            task, f"{method}: top heads beyond every control at {int(beats.sum())} of {len(part)} k"
+            task, f"{method}: top heads beyond every control at {int(beats.sum())} of {len(rows)} k"
         )
-        self._key(
-            [
-                ("top k heads", ACCENT, "solid"),
-                (
-                    f"random heads of the same layers, mean and range of {many} draws",
-                    GREY,
-                    "dashed",
-                ),
-            ]
-        )
+        draws = sorted(set(rows["draws"].astype(int)))
+        count = f"{draws[0]}" if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
+        controls = f"random heads of the same layers, mean and range of {count} draws"
+        self._key([("top k heads", ACCENT, "solid"), (controls, GREY, "dashed")])
 
 
-def tables(found: Any, measure: str) -> tuple[dict[str, pd.DataFrame], float | None]:
-    """A summary for each measure, from an Effect, its frame or its summary; and what the heads were multiplied by, where that is known."""
+def tables(effect: Any, measure: str) -> tuple[dict[str, pd.DataFrame], float | None]:
+    """A summary for each measure, from an Effect, its frame or its summary.
+
+    The second value is what the heads were multiplied by, where that is known.
+    """
     import pandas as pd
 
-    if isinstance(found, Effect):
-        made = {name: _whole(found.summary(name)) for name in (measure, *MEASURES)}
-        return {name: table for name, table in made.items() if len(table)}, found.factor
-    if not isinstance(found, pd.DataFrame):
-        raise TypeError(
-            f"knockout_curve takes what hw.knockout gives, its .frame or its .summary(); got a {type(found).__name__}."
-        )
-    columns = set(found.columns)
-    if {
-        "method",
-        "heads_of",
-        "k",
-        "top",
-        "control",
-        "control_low",
-        "control_high",
-        "draws",
-        "beats_control",
-    } <= columns:
-        return {measure: _whole(found)}, None
-    need = {
-        "method",
-        "heads_of",
-        "task",
-        "k",
-        "kind",
-        "draw",
-        *MEASURES,
-        *(f"{name}_change" for name in MEASURES),
-    }
-    if missing := sorted(need - columns):
+    if isinstance(effect, Effect):
+        summaries = {name: _whole(effect.summary(name)) for name in (measure, *MEASURES)}
+        return {name: table for name, table in summaries.items() if len(table)}, effect.factor
+    if not isinstance(effect, pd.DataFrame):
+        raise TypeError(f"{TAKES}; got a {type(effect).__name__}.")
+    columns = set(effect.columns)
+    if columns >= SUMMARY:
+        return {measure: _whole(effect)}, None
+    if missing := sorted(FRAME - columns):
         raise ValueError(
-            f"this frame lacks {', '.join(missing)}; give knockout_curve what hw.knockout gives, its .frame or its .summary()."
+            f"this frame lacks {', '.join(missing)}; give knockout_curve what hw.knockout gives, "
+            "its .frame or its .summary()."
         )
-    before = (
-        found[["task"]]
-        .assign(**{name: found[name] - found[f"{name}_change"] for name in MEASURES})
-        .drop_duplicates("task")
-    )
-    return tables(Effect(found, before, 0.0), measure)
+    untouched = {name: effect[name] - effect[f"{name}_change"] for name in MEASURES}
+    before = effect[["task"]].assign(**untouched).drop_duplicates("task")
+    return tables(Effect(effect, before, 0.0), measure)
+
+
+def _pairs(table: pd.DataFrame) -> dict[str, Pair]:
+    """What can be chosen, by name: each task whose heads were turned off, for each method."""
+    rows = table[["method", "heads_of"]].itertuples(index=False, name=None)
+    pairs = dict.fromkeys((str(method), str(task)) for method, task in rows)
+    several = len({method for method, _ in pairs}) > 1
+    return {f"{task} · {method}" if several else task: (method, task) for method, task in pairs}
 
 
 def _whole(table: pd.DataFrame) -> pd.DataFrame:

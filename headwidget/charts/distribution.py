@@ -8,7 +8,7 @@ import bqplot
 import numpy as np
 
 from headwidget.charts.base import ACCENT, PLAIN, Chart, axis, names, span, together
-from headwidget.charts.shown import Shown, shown
+from headwidget.charts.shown import STRENGTH_TRAITS, Shown, shown
 from headwidget.display import scales
 
 if TYPE_CHECKING:
@@ -20,14 +20,12 @@ BASE = 0.5
 
 
 class Histogram(Chart):
-    """How strong heads are. The brush begins where heads pass: drag it and the threshold follows, move the threshold and it follows."""
+    """How strong heads are. The brush begins where heads pass, and moves with the threshold."""
 
     def __init__(self, explorer: ExplorerBase) -> None:
         self.explorer = explorer
-        self._x, self._y = (
-            bqplot.LinearScale(min=0.0, max=1.0, allow_padding=False),
-            bqplot.LogScale(min=BASE, max=10.0),
-        )
+        self._x = bqplot.LinearScale(min=0.0, max=1.0, allow_padding=False)
+        self._y = bqplot.LogScale(min=BASE, max=10.0)
         scales = {"x": self._x, "y": self._y}
         look: dict[str, Any] = {
             "scales": scales,
@@ -53,40 +51,21 @@ class Histogram(Chart):
             interaction=self.brush,
         )
         self._hear(self.brush, self._brushed, "selected", "brushing")
-        self._follow(
-            explorer,
-            "view",
-            "tasks",
-            "task",
-            "threshold",
-            "rule",
-            "agreement",
-            "sign",
-            "reduction",
-            "normalize",
-        )
+        self._follow(explorer, *STRENGTH_TRAITS)
         self._draw()
 
     def _draw(self) -> None:
         now = shown(self.explorer)
-        strengths = np.array(
-            [now.strength(task) for task in now.tasks] or [np.zeros(0, np.float32)], np.float64
-        ).ravel()
-        passes = np.array(
-            [p for task in now.tasks if (p := now.passes(task)) is not None] or [np.zeros(0, bool)]
-        ).ravel()
+        maps = [now.strength(task) for task in now.tasks]
+        strengths = np.array(maps, np.float64).ravel()  # (task x layer x head,)
+        masks = [mask for mask in map(now.passes, now.tasks) if mask is not None]
+        passes = np.array(masks, bool).ravel()
         low, high = _ends(strengths)
         edges = np.linspace(low, high, BINS + 1)
         every = np.histogram(strengths, edges)[0]
         on = np.histogram(strengths[passes], edges)[0] if passes.size else np.zeros(BINS, int)
         most = max(10, int(every.max(initial=0)))
-        cuts = (
-            sorted(
-                {c for task in now.tasks if (c := now.cut(task)) is not None and low <= c <= high}
-            )
-            if now.settings.rule != "value"
-            else []
-        )
+        cuts = [] if now.settings.rule == "value" else _cuts(now, low, high)
         with together(
             self._x, self._y, self.heads, self.passing, self.cuts, self._across, self._up
         ):
@@ -94,22 +73,23 @@ class Histogram(Chart):
             self._y.max = most * 1.25
             for bars, counts in ((self.heads, every), (self.passing, on)):
                 bars.x, bars.y = (edges[:-1] + edges[1:]) / 2, np.maximum(counts, BASE)
-            self.cuts.x, self.cuts.y = (
-                np.array([[c, c] for c in cuts]),
-                np.array([[BASE, most * 1.25] for _ in cuts]),
-            )
+            self.cuts.x = np.array([[cut, cut] for cut in cuts])
+            self.cuts.y = np.array([[BASE, most * 1.25] for _ in cuts])
             self._across.label = now.name()
             self._up.label = (
                 "heads (log scale)" if len(now.tasks) < 2 else "heads of all tasks (log scale)"
             )
             self._up.tick_values = 10.0 ** np.arange(int(np.log10(most)) + 1)
-        self._say(names(now.tasks) or "no task", _found(now), _how(now))
+        self._say(names(now.tasks) or "no task", _passing(now), _how(now))
         self._place(now)
 
     # ---- the brush ----
 
     def _place(self, now: Shown) -> None:
-        """Put the brush where heads pass; not while it is held, and not for a rule that has another cut for each task."""
+        """Put the brush where heads pass.
+
+        Not while it is held, and not for a rule that has another cut for each task.
+        """
         if self.brush.brushing:
             return
         cut = now.settings.threshold if now.settings.rule == "value" and now.tasks else None
@@ -118,8 +98,10 @@ class Histogram(Chart):
         self.brush.selected = None if self._placed is None else np.array(self._placed)
 
     def _brushed(self, _: Any) -> None:
-        found = self.brush.selected
-        edges = None if found is None or len(found) != 2 else (float(found[0]), float(found[1]))
+        brushed = self.brush.selected
+        edges = None
+        if brushed is not None and len(brushed) == 2:
+            edges = (float(brushed[0]), float(brushed[1]))
         if edges != self._placed:
             self._placed = edges
             threshold = None if edges is None else self._rounded(edges[0])
@@ -130,7 +112,7 @@ class Histogram(Chart):
         self._place(shown(self.explorer))
 
     def _rounded(self, edge: float) -> float:
-        """A threshold as fine as a pixel, without the digits that no hand meant."""
+        """A threshold as fine as a pixel, without digits beyond that."""
         step = scales.nice_step((self._x.max - self._x.min) / 1000)
         return scales.clean(round(edge / step) * step)
 
@@ -141,10 +123,16 @@ def _ends(strengths: np.ndarray) -> tuple[float, float]:
     return (low, high) if high > low else (low, low + 1.0)
 
 
-def _found(now: Shown) -> str:
+def _cuts(now: Shown, low: float, high: float) -> list[float]:
+    """Where heads begin to pass, for each task, within the axis."""
+    cuts = {now.cut(task) for task in now.tasks}
+    return sorted(cut for cut in cuts if cut is not None and low <= cut <= high)
+
+
+def _passing(now: Shown) -> str:
     """How many heads pass, as the explorer counts them."""
-    passing, all_ = now.passing(), f"{now.heads} {'head' if now.heads == 1 else 'heads'}"
-    return all_ if passing is None else f"{int(passing.sum())} of {all_} pass"
+    passing, every = now.passing(), f"{now.heads} {'head' if now.heads == 1 else 'heads'}"
+    return every if passing is None else f"{int(passing.sum())} of {every} pass"
 
 
 def _how(now: Shown) -> str:

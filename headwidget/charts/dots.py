@@ -63,37 +63,28 @@ class Scatter(Chart):
 
     def _draw(self) -> None:
         here, there = shown(self.explorer), self._there()
-        if problem := differ(
-            here.scores, there.scores, self.x, self.y
-        ):  # scores may be exchanged while the chart is there
+        # A lab exchanges its scores while the chart is there.
+        if problem := differ(here.scores, there.scores, self.x, self.y):
             self._say(f"{self.x} against {self.y}", problem)
             return
-        across, up = (
-            now.number(task).ravel().astype(np.float64)
-            for now, task in ((here, self.x), (there, self.y))
-        )
-        at = [
-            i
-            for layer, head in self.explorer.selected
-            if (i := _place(here.scores, layer, head)) is not None
-        ]
+        sides = ((here, self.x), (there, self.y))
+        across, up = (now.number(task).ravel().astype(np.float64) for now, task in sides)
+        places = [_place(here.scores, layer, head) for layer, head in self.explorer.selected]
+        at = [place for place in places if place is not None]
         with together(self._x, self._y, self.dots, self.chosen, self._across, self._up):
             for side, values in ((self._across, across), (self._up, up)):
                 span(side, *_ends(values))
             self.dots.x, self.dots.y = across, up
             self.chosen.x, self.chosen.y = across[at], up[at]
-            self._across.label, self._up.label = (
-                f"{task}: {now.number_name()}" for now, task in ((here, self.x), (there, self.y))
-            )
-        versus = (
-            f"{self.x} against {self.y}"
-            if here.scores.method == there.scores.method
-            else f"{self.x}: {here.scores.method} against {there.scores.method}"
-        )
+            labels = (f"{task}: {now.number_name()}" for now, task in sides)
+            self._across.label, self._up.label = labels
+        versus = f"{self.x} against {self.y}"
+        if here.scores.method != there.scores.method:
+            versus = f"{self.x}: {here.scores.method} against {there.scores.method}"
         self._say(versus, correlation(across, up), self._selection())
 
     def _there(self) -> Shown:
-        """What is on the axis up: the other explorer, or other scores shown as the explorer's are."""
+        """What is on the axis up: the other explorer, or other scores with this one's settings."""
         if isinstance(self.other, ExplorerBase):
             return shown(self.other)
         here = shown(self.explorer)
@@ -103,22 +94,21 @@ class Scatter(Chart):
         heads = self.explorer.selected
         if not heads:
             return "Draw round dots to select heads."
-        return f"{len(heads)} selected" + (
-            ": " + ", ".join(f"L{layer} H{head}" for layer, head in heads)
-            if len(heads) <= LISTED
-            else ""
-        )
+        if len(heads) > LISTED:
+            return f"{len(heads)} selected"
+        names = [f"L{layer} H{head}" for layer, head in heads]
+        return f"{len(heads)} selected: {', '.join(names)}"
 
     def _lassoed(self, change: Any) -> None:
-        """A lasso was drawn: its heads are selected and it goes, so that none is left round heads that are no longer selected."""
+        """Select the heads inside a lasso that was drawn, and remove it.
+
+        A lasso that stayed could lie round heads that are no longer selected.
+        """
         if change["new"] is None:
             return
         heads, layers = self.explorer.shown.shape[1], self.explorer.shown.layers
-        self.explorer.selected = [
-            [layers[int(i) // heads], int(i) % heads]
-            for i in change["new"]
-            if int(i) < len(layers) * heads
-        ]
+        places = [int(place) for place in change["new"] if int(place) < len(layers) * heads]
+        self.explorer.selected = [[layers[place // heads], place % heads] for place in places]
         self.dots.selected = None  # so that the same lasso can be drawn again
         self.figure.interaction = None  # bqplot's own reset would say that nothing is selected
         self.figure.interaction = self.lasso
@@ -132,12 +122,17 @@ def differ(here: HeadScores, there: HeadScores, x: str, y: str) -> str | None:
         except ValueError as error:
             return str(error)
     if here.shape != there.shape or here.layers != there.layers:
-        sizes = " and ".join(
-            f"{len(s.layers)} layers ({s.layers[0]} to {s.layers[-1]}) of {s.shape[1]} heads"
-            for s in (here, there)
+        return (
+            "a dot is one head of both: the two need the same layers and heads, and have "
+            f"{_size(here)} and {_size(there)}; "
+            "hw.compare puts models of different shape side by side."
         )
-        return f"a dot is one head of both: the two need the same layers and heads, and have {sizes}; hw.compare puts models of different shape side by side."
     return None
+
+
+def _size(scores: HeadScores) -> str:
+    layers = scores.layers
+    return f"{len(layers)} layers ({layers[0]} to {layers[-1]}) of {scores.shape[1]} heads"
 
 
 def correlation(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> str:
@@ -147,11 +142,14 @@ def correlation(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> str:
     'rank correlation 1.00 (3 heads)'
     """
     rho, count = spearman(a, b)
-    return f"rank correlation {f'{rho:.2f}'.replace('-', '−') if np.isfinite(rho) else 'not defined'} ({count} heads)"
+    text = f"{rho:.2f}".replace("-", "−") if np.isfinite(rho) else "not defined"
+    return f"rank correlation {text} ({count} heads)"
 
 
 def spearman(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> tuple[float, int]:
-    """Spearman's rank correlation and over how many pairs: ties share their mean rank, and a pair with a number missing is left out.
+    """Spearman's rank correlation, and over how many pairs.
+
+    Ties share their mean rank; a pair with a number missing is left out.
 
     >>> spearman(np.array([1.0, 2.0, 2.0, np.nan]), np.array([3.0, 1.0, 1.0, 0.0]))
     (-1.0, 3)
@@ -172,11 +170,9 @@ def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def _place(scores: HeadScores, layer: int, head: int) -> int | None:
     """A head's place among the dots; None for one that these scores do not have."""
-    return (
-        scores.layers.index(layer) * scores.shape[1] + head
-        if layer in scores.layers and head < scores.shape[1]
-        else None
-    )
+    if layer not in scores.layers or head >= scores.shape[1]:
+        return None
+    return scores.layers.index(layer) * scores.shape[1] + head
 
 
 def _ends(values: npt.NDArray[np.float64]) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import ipywidgets  # type: ignore[import-untyped]
 import numpy as np
 
 from headwidget.charts.base import DASHES, Chart, axis, look, names, span, together
-from headwidget.charts.shown import Shown, shown
+from headwidget.charts.shown import STRENGTH_TRAITS, Shown, shown
 from headwidget.display import scales
 
 if TYPE_CHECKING:
@@ -35,26 +35,13 @@ class LayerProfile(Chart):
             for dashes in DASHES
         ]
         self.of = ipywidgets.Dropdown(options=CHOICES, value=of, layout={"width": "160px"})
-        self._across, self._up = (
-            axis(self._x, "layer", tick_format="d"),
-            axis(self._y, upright=True),
-        )
+        self._across = axis(self._x, "layer", tick_format="d")
+        self._up = axis(self._y, upright=True)
         super().__init__(
             [self._x, self._y], self.lines, [self._across, self._up], choices=[self.of]
         )
         self._hear(self.of, self._changed, "value")
-        self._follow(
-            explorer,
-            "view",
-            "tasks",
-            "task",
-            "threshold",
-            "rule",
-            "agreement",
-            "sign",
-            "reduction",
-            "normalize",
-        )
+        self._follow(explorer, *STRENGTH_TRAITS)
         self._draw()
 
     def _draw(self) -> None:
@@ -66,20 +53,15 @@ class LayerProfile(Chart):
         low, high = float(min(values.min(), 0.0)), float(max(values.max(), 0.0))
         layers = np.array(now.scores.layers, np.float64)
         with together(self._x, self._y, self._across, self._up, *self.lines):
-            self._x.min, self._x.max = (
-                float(layers.min()),
-                float(max(layers.max(), layers.min() + 1)),
-            )
+            self._x.min = float(layers.min())
+            self._x.max = float(max(layers.max(), layers.min() + 1))
             self._across.tick_values = layers[list(scales.ticks(len(layers), scales.SIXES))]
             span(self._up, low, high if high > low else low + 1.0)
             for dashes, line in zip(DASHES, self.lines):
-                mine = [task for task in now.tasks if looks[task][1] == dashes]
-                line.colors = [looks[task][0] for task in mine] or ["#000000"]
-                line.x, line.y = (
-                    (layers, np.array([along[task] for task in mine]))
-                    if mine
-                    else (np.zeros(0), np.zeros(0))
-                )
+                tasks = [task for task in now.tasks if looks[task][1] == dashes]
+                line.colors = [looks[task][0] for task in tasks] or ["#000000"]
+                line.x = layers if tasks else np.zeros(0)
+                line.y = np.array([along[task] for task in tasks])  # (task, layer)
             self._up.label = "heads that pass" if of == "passing" else now.number_name()
         what = {"mean": "mean over heads", "max": "strongest head", "passing": "heads that pass"}[
             of
@@ -95,16 +77,14 @@ def _along(now: Shown, task: str, of: Of) -> np.ndarray:
     """(layer,): what is drawn of a task. The strongest head keeps its sign."""
     if of == "passing":
         passes = now.passes(task)
-        return (
-            np.zeros(now.scores.shape[0])
-            if passes is None
-            else passes.sum(axis=1).astype(np.float64)
-        )
-    found = now.number(task).astype(np.float64)  # (layer, head)
+        if passes is None:
+            return np.zeros(now.scores.shape[0])
+        counts: np.ndarray = passes.sum(axis=1).astype(np.float64)
+        return counts
+    numbers = now.number(task).astype(np.float64)  # (layer, head)
     if of == "mean":
-        mean: np.ndarray = found.mean(axis=1)
+        mean: np.ndarray = numbers.mean(axis=1)
         return mean
-    strongest: np.ndarray = np.take_along_axis(
-        found, np.abs(found).argmax(axis=1)[:, None], axis=1
-    )[:, 0]
-    return strongest
+    strongest = np.abs(numbers).argmax(axis=1)  # (layer,)
+    values: np.ndarray = numbers[np.arange(len(numbers)), strongest]
+    return values

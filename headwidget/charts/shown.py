@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 _KEPT: WeakKeyDictionary[HeadScores, dict[tuple[str, str, Settings], Array]] = WeakKeyDictionary()
 MOST_KEPT = 128
-"""Maps kept for each scores: no reduction over runs is done twice while only the threshold moves."""
+"""Maps kept for each scores, so that a threshold can be dragged without reducing runs again."""
+STRENGTH_TRAITS = (
+    *("view", "tasks", "task", "threshold", "rule", "agreement", "sign"),
+    *("reduction", "normalize"),
+)
+"""The traits that decide how strong heads are and which pass."""
 
 
 @dataclass(frozen=True)

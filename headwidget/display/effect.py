@@ -1,4 +1,7 @@
-"""Effect: what turning heads down or up did to every task, beside the same number of random heads. Needs no torch."""
+"""Effect: what turning heads down or up did to every task, beside as many random heads.
+
+Needs no torch.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,11 @@ MEASURES = {
     "beats_foil": "beats its foil",
 }
 """What is measured, and how it is called on an axis."""
+SUMMARY = [
+    *("method", "heads_of", "k", "before", "top", "control", "control_low", "control_high"),
+    *("draws", "beats_control", "others", "others_control"),
+]
+"""The columns of :meth:`Effect.summary`."""
 TOP, CONTROL, OTHERS = "#b5580f", "#6e6e6e", "#1a5ba3"
 
 
@@ -28,18 +36,22 @@ TOP, CONTROL, OTHERS = "#b5580f", "#6e6e6e", "#1a5ba3"
 class Effect:
     """What :func:`headwidget.knockout` and :func:`headwidget.amplify` found.
 
-    A change is after minus before: negative is worse. ``frame`` has every number, :meth:`summary` says whether the top heads
-    did more than every control, :meth:`plot` draws it.
+    A change is after minus before: negative is worse. ``frame`` has every number,
+    :meth:`summary` says whether the top heads did more than every control, :meth:`plot` draws
+    it.
     """
 
     frame: pd.DataFrame
-    """A row for each set of heads and task it was measured on: ``method``, ``heads_of`` (the task whose heads they are), ``task`` (measured on),
-    ``k``, ``kind`` ("top" or "control"), ``draw`` (0 for the top heads, controls from 1), ``accuracy``, ``beats_foil``, ``log_probability`` (means
-    over prompts), their ``…_change`` against the untouched model, ``heads`` as (layer, head), and how many a control has in common
-    with the top heads (``in_top``)."""
+    """A row for each set of heads and task it was measured on: ``method``, ``heads_of`` (the
+    task whose heads they are), ``task`` (measured on), ``k``, ``kind`` ("top" or "control"),
+    ``draw`` (0 for the top heads, controls from 1), ``accuracy``, ``beats_foil``,
+    ``log_probability`` (means over prompts), their ``…_change`` against the untouched model,
+    ``heads`` as (layer, head), and how many a control has in common with the top heads
+    (``in_top``)."""
     untouched: pd.DataFrame
-    """The model as it is, a row a task: its three measures, ``prompts``, how many of them have a foil (``foils``), are held out (``held_out``),
-    and were among those that the heads were scored on (``scored_on``)."""
+    """The model as it is, a row a task: its three measures, ``prompts``, how many of them have
+    a foil (``foils``), are held out (``held_out``), and were among those that the heads were
+    scored on (``scored_on``)."""
     factor: float
     """What the heads' outputs were multiplied by: 0 turns them off."""
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -51,69 +63,60 @@ class Effect:
         return bool(self.meta.get("partial", False))
 
     def summary(self, measure: str = "log_probability") -> pd.DataFrame:
-        """A row for each method, task and k: does turning the top heads change ``measure`` more than every control did?
+        """Whether the top heads change ``measure`` more than every control did.
 
-        ``before``: the untouched model. ``top``: the change that the task's top heads make on it. ``control``, ``control_low``, ``control_high``: mean
-        and range of the changes that ``draws`` random sets of the same layers make. ``beats_control``: the top heads change it further than every
-        draw, downwards (upwards for a factor above 1); by luck alone that happens once in ``draws`` + 1. ``others`` and ``others_control``: the mean
-        change on the other tasks, under the top heads and under the controls.
+        A row for each method, task and k. ``before``: the untouched model. ``top``: the change
+        that the task's top heads make on it. ``control``, ``control_low``, ``control_high``:
+        mean and range of the changes that ``draws`` random sets of the same layers make.
+        ``beats_control``: the top heads change it further than every draw, downwards (upwards
+        for a factor above 1); by luck alone that happens once in ``draws`` + 1. ``others`` and
+        ``others_control``: the mean change on the other tasks, under the top heads and under
+        the controls.
         """
         import pandas as pd
 
-        _known(measure)
-        change, before = (
-            f"{measure}_change",
-            dict(zip(self.untouched["task"], self.untouched[measure])),
-        )
+        _check(measure)
+        change = f"{measure}_change"
+        before = dict(zip(self.untouched["task"], self.untouched[measure]))
         rows = []
-        for (method, heads_of, k), part in self.frame.groupby(
+        for (method, heads_of, k), table in self.frame.groupby(
             ["method", "heads_of", "k"], sort=False
         ):
-            on_own, is_top = part["task"] == heads_of, part["kind"] == "top"
-            top, control = part[on_own & is_top][change], part[on_own & ~is_top][change]
-            if not len(top) or not len(control):  # stopped before it
+            same_task, is_top = table["task"] == heads_of, table["kind"] == "top"
+            tops, controls = table[same_task & is_top], table[same_task & ~is_top]
+            if not len(tops) or not len(controls):  # stopped before it
                 continue
-            low, high, own = float(control.min()), float(control.max()), float(top.iloc[0])
+            top, control = float(tops[change].iloc[0]), controls[change]
+            low, high = float(control.min()), float(control.max())
             rows.append(
                 {
                     "method": method,
                     "heads_of": heads_of,
                     "k": k,
                     "before": before[str(heads_of)],
-                    "top": own,
+                    "top": top,
                     "control": float(control.mean()),
                     "control_low": low,
                     "control_high": high,
                     "draws": len(control),
-                    "beats_control": own < low if self.factor < 1 else own > high,
-                    "others": part[~on_own & is_top][change].mean(),
-                    "others_control": part[~on_own & ~is_top][change].mean(),
+                    "beats_control": top < low if self.factor < 1 else top > high,
+                    "others": table[~same_task & is_top][change].mean(),
+                    "others_control": table[~same_task & ~is_top][change].mean(),
                 }
             )
-        columns = [
-            "method",
-            "heads_of",
-            "k",
-            "before",
-            "top",
-            "control",
-            "control_low",
-            "control_high",
-            "draws",
-            "beats_control",
-            "others",
-            "others_control",
-        ]
-        return pd.DataFrame(rows, columns=columns)
+        return pd.DataFrame(rows, columns=SUMMARY)
 
     def plot(self, measure: str = "log_probability") -> Figure:
-        """A panel a task, a row a method: ``measure`` against k with the task's top heads changed, the mean and range of the controls,
-        and the mean of the other tasks with the same top heads changed."""
+        """Draw ``measure`` against k, a panel a task and a row a method.
+
+        The lines are the task with its top heads changed, the mean and range of the controls,
+        and the mean of the other tasks with the same top heads changed.
+        """
         from matplotlib.figure import Figure
 
         from headwidget.display.figure import DPI, style
 
-        _known(measure)
+        _check(measure)
         pairs = list(
             self.frame[["method", "heads_of"]].drop_duplicates().itertuples(index=False, name=None)
         )
@@ -127,13 +130,13 @@ class Effect:
         }
         down = max(row for row, _ in where.values()) + 1
         with style():
-            made = Figure(
+            drawing = Figure(
                 figsize=(0.4 + 2.3 * across, 0.7 + 1.9 * down),
                 dpi=DPI,
                 facecolor="white",
                 layout="constrained",
             )
-            grid = made.subplots(
+            grid = drawing.subplots(
                 down, across, squeeze=False, sharey="col" if len(methods) > 1 else False
             )
             for axes in grid.ravel():
@@ -155,8 +158,8 @@ class Effect:
             what = (
                 "heads turned off" if self.factor == 0 else f"heads multiplied by {self.factor:g}"
             )
-            made.supxlabel(what + (", stopped early" if self.partial else ""), fontsize=9)
-            made.legend(
+            drawing.supxlabel(what + (", stopped early" if self.partial else ""), fontsize=9)
+            drawing.legend(
                 list(lines.values()),
                 list(lines),
                 loc="outside upper center",
@@ -164,24 +167,26 @@ class Effect:
                 fontsize=8,
                 frameon=False,
             )
-        return made
+        return drawing
 
     def _draw(self, axes: Axes, measure: str, method: str, heads_of: str) -> None:
-        part = self.frame[(self.frame["method"] == method) & (self.frame["heads_of"] == heads_of)]
-        ks = sorted(int(k) for k in part["k"].unique())
+        chosen = (self.frame["method"] == method) & (self.frame["heads_of"] == heads_of)
+        table = self.frame[chosen]
+        ks = sorted(int(k) for k in table["k"].unique())
         before = self.untouched.set_index("task")[measure]
         others = before.drop(heads_of, errors="ignore")
         start = float(before.get(heads_of, math.nan))
 
-        def along(chosen: Any, how: str) -> list[float]:
-            return [float(x) for x in part[chosen].groupby("k")[measure].agg(how).reindex(ks)]
+        def along(rows: Any, how: str) -> list[float]:
+            by_k = table[rows].groupby("k")[measure].agg(how).reindex(ks)
+            return [float(value) for value in by_k]
 
-        top, own = part["kind"] == "top", part["task"] == heads_of
+        top, same_task = table["kind"] == "top", table["task"] == heads_of
         at = range(len(ks) + 1)  # evenly spaced: 0 heads, then each k
-        low, high, mean = ([start, *along(own & ~top, how)] for how in ("min", "max", "mean"))
+        low, high, mean = ([start, *along(same_task & ~top, how)] for how in ("min", "max", "mean"))
         axes.fill_between(at, low, high, color=CONTROL, alpha=0.25, linewidth=0)
         axes.plot(at, mean, color=CONTROL, linewidth=1.2, label="random heads, same layers")
-        if len(others) and not np.isnan(elsewhere := along(~own & top, "mean")).all():
+        if len(others) and not np.isnan(elsewhere := along(~same_task & top, "mean")).all():
             axes.plot(
                 at,
                 [float(others.mean()), *elsewhere],
@@ -192,7 +197,7 @@ class Effect:
             )
         axes.plot(
             at,
-            [start, *along(own & top, "mean")],
+            [start, *along(same_task & top, "mean")],
             color=TOP,
             linewidth=1.6,
             marker="o",
@@ -205,18 +210,23 @@ class Effect:
             axes.set_ylim(-0.04, 1.04)
 
     def _sentence(self) -> str:
-        found = self.summary()
+        beats = self.summary()["beats_control"]
+        model = self.meta.get("model", "a model")
         verb = "turned off" if self.factor == 0 else f"multiplied by {self.factor:g}"
-        beat = f"the top heads change their own task's log-probability more than every control in {int(found['beats_control'].sum())} of {len(found)} cases"
-        return f"{self.meta.get('model', 'a model')}, heads {verb}: {beat}{'; stopped before all was measured' if self.partial else ''}"
+        stopped = "; stopped before all was measured" if self.partial else ""
+        return (
+            f"{model}, heads {verb}: the top heads change their own task's log-probability "
+            f"more than every control in {int(beats.sum())} of {len(beats)} cases{stopped}"
+        )
 
     def __repr__(self) -> str:
         return f"Effect({self._sentence()})\n{self.summary().round(3).to_string(index=False)}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self._sentence())}.</p>{self.summary().round(3).to_html(index=False, border=0)}"
+        table = self.summary().round(3).to_html(index=False, border=0)
+        return f"<p>{escape(self._sentence())}.</p>{table}"
 
 
-def _known(measure: str) -> None:
+def _check(measure: str) -> None:
     if measure not in MEASURES:
         raise ValueError(f"measure is {', '.join(map(repr, MEASURES))}; got {measure!r}.")

@@ -1,4 +1,7 @@
-"""An explorer as one HTML file that opens from disk: the built front end, the scores, and nothing from the network."""
+"""An explorer as one HTML file that opens from disk.
+
+It holds the built front end and the scores, and loads nothing from the network.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +20,26 @@ from headwidget.scores.files import write_whole
 if TYPE_CHECKING:
     from headwidget.display.explorer import ExplorerBase
 
-# The policy lets the page run what is written in it, and pictures it makes itself, and load nothing at all, from anywhere.
+# The policy allows the page's own scripts and the pictures it makes, and forbids to load anything.
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
-body {{ max-width: 1240px; margin: 0 auto; padding: 28px 24px; font: 14px/1.5 system-ui, sans-serif; color: CanvasText; background: Canvas; }}
+body {{
+  max-width: 1240px; margin: 0 auto; padding: 28px 24px;
+  font: 14px/1.5 system-ui, sans-serif; color: CanvasText; background: Canvas;
+}}
 h1 {{ margin: 0 4px 8px; font-size: 21px; line-height: 1.25; overflow-wrap: anywhere; }}
-footer {{ margin: 20px 4px 0; font-size: 12px; color: color-mix(in srgb, currentColor 64%, transparent); overflow-wrap: anywhere; }}
+footer {{
+  margin: 20px 4px 0; font-size: 12px; overflow-wrap: anywhere;
+  color: color-mix(in srgb, currentColor 64%, transparent);
+}}
 {css}
 #headwidget .hw-model {{ display: none; }} /* the title says it */
 </style>
@@ -60,14 +70,19 @@ def render(explorer: ExplorerBase, *, title: str | None = None) -> str:
         title=html.escape(title or (f"Attention heads of {model}" if model else "Attention heads")),
         css=_closed(asset("widget.css")),
         provenance=html.escape(provenance.line(explorer.shown)),
-        # In JSON a "<" can only stand inside a string, where it may be spelled so: no name can end the script.
+        # In JSON a "<" stands only inside strings, where it may be escaped: no name can end
+        # the script.
         state=json.dumps(state, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
         script=_closed(asset("page.js")),
     )
 
 
 def _packed(buffer: bytes) -> str:
-    """Deflated, as base64. The filtered strategy suits byte planes (headwidget.wire): a few percent smaller, measured."""
+    """The buffer deflated, as base64.
+
+    The filtered strategy packs byte planes (:mod:`headwidget.display.wire`) a few percent
+    smaller.
+    """
     deflate = zlib.compressobj(level=9, strategy=zlib.Z_FILTERED)
     return base64.b64encode(deflate.compress(buffer) + deflate.flush()).decode("ascii")
 

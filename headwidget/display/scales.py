@@ -1,4 +1,7 @@
-"""From numbers to what is drawn: the range of colours, the ticks, and numbers as text. Twin of ``js/display/scales.ts``."""
+"""From numbers to what is drawn: the range of colours, the ticks, and numbers as text.
+
+Twin of ``js/display/scales.ts``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Range:
-    """What the colours span, and where the bar has ticks. A capped end carries a "+": some scores lie beyond it."""
+    """What the colours span, and how far apart the bar's ticks are.
+
+    A capped end carries a "+": some scores lie beyond it.
+    """
 
     low: float
     high: float
@@ -29,23 +35,25 @@ MOST_TICKS = 12
 
 
 def colour_range(maps: Sequence[Array], signed: bool, cap: float | str | None = None) -> Range:
-    """The top is the cap, or a percentile of ``|score|`` rounded up to a tick; signed scores reach as far on both sides of zero.
+    """What the colours of some maps span.
 
-    A handful of strong heads would otherwise make all others look alike.
+    The top is the cap, or a percentile of ``|score|`` rounded up to a tick: a handful of
+    strong heads would otherwise make all others look alike. Signed scores reach as far on
+    both sides of zero.
     """
     values = np.concatenate([m.ravel() for m in maps]).astype(np.float64) if maps else np.zeros(1)
     least, most = min(0.0, float(values.min())), max(0.0, float(values.max()))
-    parts = 3 if signed else 4
+    intervals = 3 if signed else 4
     if isinstance(cap, float):
-        high, step = cap, nice_step(cap / parts)
+        high, step = cap, nice_step(cap / intervals)
     else:
         size = np.sort(np.abs(values))
         reach = float(size[min(len(size) - 1, math.floor(len(size) * percentile(cap) / 100))])
-        step = nice_step((reach or 1.0) / parts)
+        step = nice_step((reach or 1.0) / intervals)
         high = clean(max(1, math.ceil(reach / step - 1e-6)) * step)
     low = -high if signed else clean(math.floor(least / step + 1e-6) * step)
     if (high - low) / step > MOST_TICKS:
-        step = nice_step((high - low) / parts)
+        step = nice_step((high - low) / intervals)
     return Range(
         low, high, step, low_capped=least < low * 1.000001, high_capped=most > high * 1.000001
     )
@@ -61,23 +69,15 @@ def percentile(cap: float | str | None) -> float:
 
 def bar_ticks(span: Range) -> list[tuple[float, str]]:
     """The labels of a colour bar, low to high: every step, and both ends."""
-    inner = [
-        clean(k * span.step)
-        for k in range(
-            math.ceil(span.low / span.step - 0.5), math.floor(span.high / span.step + 0.5) + 1
-        )
-    ]
+    first = math.ceil(span.low / span.step - 0.5)
+    last = math.floor(span.high / span.step + 0.5)
+    steps = [clean(k * span.step) for k in range(first, last + 1)]
     near = span.step / 2
-    places = [
-        span.low,
-        *(p for p in inner if p > span.low + near and p < span.high - near),
-        span.high,
-    ]
-    digits = max(decimals(span.step), decimals(span.high))
-    labels = [
-        _fixed(p, digits if min(decimals(span.step), decimals(span.high)) >= 0 else -1)
-        for p in places
-    ]
+    inner = [place for place in steps if span.low + near < place < span.high - near]
+    places = [span.low, *inner, span.high]
+    needed = (decimals(span.step), decimals(span.high))
+    digits = max(needed) if min(needed) >= 0 else -1
+    labels = [_fixed(place, digits) for place in places]
     labels[0] += "+" * span.low_capped
     labels[-1] += "+" * span.high_capped
     return list(zip(places, labels))
@@ -87,9 +87,11 @@ def decimals(step: float) -> int:
     """Digits that a number needs after its point, or -1 where powers of ten read better."""
     if step < 1e-5 or step >= 1e5:
         return -1
-    return next(
-        (d for d in range(8) if abs(step * 10**d - math.floor(step * 10**d + 0.5)) <= 1e-6), 8
-    )
+    for digits in range(8):
+        scaled = step * 10**digits
+        if abs(scaled - math.floor(scaled + 0.5)) <= 1e-6:
+            return digits
+    return 8
 
 
 def _fixed(value: float, digits: int) -> str:
@@ -97,8 +99,10 @@ def _fixed(value: float, digits: int) -> str:
         return "0"
     with decimal.localcontext() as context:
         context.rounding = decimal.ROUND_HALF_UP  # as the browser does
-        text = f"{decimal.Decimal(value):{'.1e' if digits < 0 else f'.{digits}f'}}"
-    return (text.replace("-", "") if float(text) == 0 else text).replace("-", "−")
+        text = format(decimal.Decimal(value), ".1e" if digits < 0 else f".{digits}f")
+    if float(text) == 0:
+        text = text.replace("-", "")
+    return text.replace("-", "−")
 
 
 def nice_step(size: float) -> float:
@@ -114,9 +118,14 @@ def clean(value: float) -> float:
 
 SIXES = (1, 2, 3, 6, 12, 24, 48, 96)
 EIGHTS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""How far apart ticks may stand: sixes give every 6 in grids as in the papers; the categories view has every 16 of its 80 layers."""
+"""How far apart ticks may stand.
+
+Sixes give every 6th in grids as in the papers; eights every 16th of 80 layers, as in the
+published figure of categories.
+"""
 
 
 def ticks(count: int, steps: Sequence[int]) -> range:
-    """Rows or columns that get a tick: the closest spacing of ``steps`` with eight ticks or fewer."""
-    return range(0, count, next((s for s in steps if count / s <= 8.5), math.ceil(count / 4)))
+    """Rows or columns with a tick: the closest spacing of ``steps`` with at most eight ticks."""
+    spacing = next((step for step in steps if count / step <= 8.5), math.ceil(count / 4))
+    return range(0, count, spacing)

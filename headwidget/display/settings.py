@@ -1,6 +1,6 @@
-"""What a view can be asked for: every setting with its values, checked in one place for the widget and for figures.
+"""The settings of the views, checked in one place for the widget and for figures.
 
-A setting that is wrong gets a sentence (``ValueError``) before anything is drawn. :data:`DEFAULTS` are the widget's own.
+A wrong value raises ``ValueError`` with a sentence before anything is drawn.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
 
 @dataclass(frozen=True)
 class Settings(Threshold):
-    """What is shown and how; every field is a trait of :class:`headwidget.Explorer`, which says what each means."""
+    """What is shown and how: the traits of :class:`headwidget.Explorer`, which explains each."""
 
     view: str = "tasks"
     task: str | None = None
@@ -59,13 +59,14 @@ def settings(scores: HeadScores, **given: Any) -> Settings:
     """
     if unknown := [name for name in given if name not in NAMES]:
         raise TypeError(
-            f"there is no setting {', '.join(map(repr, unknown))}; the settings are {', '.join(NAMES)}."
+            f"there is no setting {', '.join(map(repr, unknown))}; "
+            f"the settings are {', '.join(NAMES)}."
         )
     asked = start(scores, given)
-    checks = {name: check(scores, name, value) for name, value in asked.items()}
-    checks.setdefault("threshold", START[checks.get("rule", "value")])
-    checks.setdefault("tasks", list(scores.tasks))
-    return Settings(**{**checks, "tasks": tuple(checks["tasks"])})
+    checked = {name: check(scores, name, value) for name, value in asked.items()}
+    checked.setdefault("threshold", START[checked.get("rule", "value")])
+    checked.setdefault("tasks", list(scores.tasks))
+    return Settings(**{**checked, "tasks": tuple(checked["tasks"])})
 
 
 def start(scores: HeadScores, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def check(scores: HeadScores, name: str, value: Any) -> Any:
 def selected(scores: HeadScores, value: Any) -> list[list[int]]:
     """Heads as [layer, head], each once, by the model's own layer numbers."""
     layers, heads = set(scores.layers), scores.shape[1]
-    out: list[list[int]] = []
+    unique: list[list[int]] = []
     seen: set[tuple[int, int]] = set()
     for item in threshold.many(value, "selected is a list of [layer, head]"):
         try:
@@ -108,8 +109,8 @@ def selected(scores: HeadScores, value: Any) -> list[list[int]]:
             )
         if (layer, head) not in seen:
             seen.add((layer, head))
-            out.append([layer, head])
-    return out
+            unique.append([layer, head])
+    return unique
 
 
 def _task(scores: HeadScores, value: Any) -> str | None:
@@ -128,13 +129,14 @@ def _cap(_: HeadScores, value: Any) -> float | str | None:
     if value is None:
         return None
     if isinstance(value, str):
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value.strip())
-        if found and 0 < float(found[1]) <= 100:
-            return f"{found[1]}%"
+        percent = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value.strip())
+        if percent and 0 < float(percent[1]) <= 100:
+            return f"{percent[1]}%"
     elif threshold.is_number(value) and value > 0:
         return float(value)
     raise ValueError(
-        f"cap is a number above 0, a percentile such as '99%', or None to choose one; got {value!r}."
+        "cap is a number above 0, a percentile such as '99%', or None to choose one; "
+        f"got {value!r}."
     )
 
 

@@ -1,18 +1,20 @@
 """Scores as they cross to the browser: one JSON header and one flat buffer of bytes.
 
-Twin of ``js/wire.ts``; ``tests/golden/wire.json`` holds the two together. The buffer has two parts, and a map in it is
-layer-major, layers x heads:
+Twin of ``js/display/wire.ts``; ``tests/golden/wire.json`` holds the two together. The buffer
+has two parts, and a map in it is layer-major, layers x heads:
 
-- Exact numbers, float32. For every task in order the maps ``mean``, ``median``, ``low`` and ``high`` (95% bootstrap interval
-  of the mean), then its order statistics, smallest first: all of them where the header says 32 bits, else the minimum and the
-  maximum alone.
-- Steps, uint16, for the tasks of 16 bits: for each order statistic in between, a map of how many steps it lies above the
-  one before it. A step is 1/65535 of the head's own range; :func:`_value` says what a number of steps stands for. Steps
-  are rounded down and the score lies at most one step above: the browser reads both bounds, so that in neither direction
+- Exact numbers, float32. For every task in order the maps ``mean``, ``median``, ``low`` and
+  ``high`` (95% bootstrap interval of the mean), then its order statistics, smallest first:
+  all of them where the header says 32 bits, else the minimum and the maximum alone.
+- Steps, uint16, for the tasks of 16 bits: for each order statistic in between, a map of how
+  many steps it lies above the one before it. A step is 1/65535 of the head's own range;
+  :func:`_value` says what a number of steps stands for. Steps are rounded down and the score
+  lies at most one step above: the browser reads both bounds, so that in neither direction
   (helps, hurts) it overstates agreement.
 
-Steps are written in byte planes (the lower byte of every number, then the upper one), which deflate packs better in an
-exported page. The size does not grow with the number of prompts (``reduce.MOST_RANKS``).
+Steps are written in byte planes (the lower byte of every number, then the upper one), which
+deflate packs better in an exported page. The size does not grow with the number of prompts
+(``reduce.MOST_RANKS``).
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         low, high = reduce.interval(values)
         kept = reduce.ranks(len(values))
         ordered = np.sort(values, axis=0)[kept]  # (rank, layer, head)
-        # Where many runs tie, steps would put them all below a threshold that is their value: such scores stay exact.
+        # Where many runs tie, steps would put them all below a threshold that is their value:
+        # such scores stay exact.
         packed = len(kept) < len(values) and 4 * np.unique(ordered).size > ordered.size
         exact += [
             np.stack([reduce.mean(values), reduce.reduce(values, "median"), low, high]),
@@ -82,7 +85,8 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         "heads": scores.shape[1],
         "tasks": tasks,
     }
-    return header, b"".join(part.astype("<f4").tobytes() for part in exact) + _planes(rises)
+    numbers = [maps.astype("<f4").tobytes() for maps in exact]
+    return header, b"".join(numbers) + _planes(rises)
 
 
 def _unscored(scores: HeadScores) -> dict[str, list[int]]:
@@ -97,71 +101,84 @@ def _unscored(scores: HeadScores) -> dict[str, list[int]]:
 
 
 def decode(header: dict[str, Any], buffer: bytes) -> list[dict[str, Any]]:
-    """What the browser reads back, task by task: the maps by name, and ``order`` as (rank, layer, head)."""
+    """What the browser reads back, task by task.
+
+    The maps by name, and ``order`` as (rank, layer, head).
+    """
     if header["version"] != VERSION:
         raise ValueError(
-            f"this buffer is wire version {header['version']}; this headwidget reads version {VERSION}."
+            f"this buffer is wire version {header['version']}; "
+            f"this headwidget reads version {VERSION}."
         )
     for task in header["tasks"]:
-        if task["bits"] != 32 and (task["bits"] != 16 or len(task["ranks"]) < 3):
-            have = f"{len(task['ranks'])} order statistics of {task['bits']} bits"
-            raise ValueError(
-                f"task {task['name']!r} has {have}; this headwidget reads 32 bits, or 16 where there are 3 or more."
-            )
+        _check_bits(task)
     shape = (len(header["layers"]), header["heads"])
-    exact = [
-        len(MAPS) + (2 if task["bits"] == 16 else len(task["ranks"])) for task in header["tasks"]
-    ]  # maps of each task
+    exact = [_exact_maps(task) for task in header["tasks"]]
     between = [len(task["ranks"]) - 2 if task["bits"] == 16 else 0 for task in header["tasks"]]
     cells = shape[0] * shape[1]
-    numbers = 4 * sum(exact) * cells  # bytes
-    promised = numbers + 2 * sum(between) * cells
+    exact_bytes = 4 * sum(exact) * cells
+    promised = exact_bytes + 2 * sum(between) * cells
     if len(buffer) != promised:
         raise ValueError(f"the buffer holds {len(buffer)} bytes; its header promises {promised}.")
-    maps = np.frombuffer(buffer[:numbers], "<f4").reshape(-1, *shape)
-    rises = _numbers(buffer[numbers:]).reshape(-1, *shape)
-    out = []
+    maps = np.frombuffer(buffer[:exact_bytes], "<f4").reshape(-1, *shape)
+    rises = _numbers(buffer[exact_bytes:]).reshape(-1, *shape)
+    decoded = []
     for task, count, packed in zip(header["tasks"], exact, between):
-        mine, maps = maps[:count], maps[count:]
-        order = mine[len(MAPS) :]
+        task_maps, maps = maps[:count], maps[count:]
+        order = task_maps[len(MAPS) :]
         if packed:
             steps, rises = rises[:packed].cumsum(axis=0, dtype=np.uint16), rises[packed:]
             order = np.concatenate([order[:1], _value(steps, order[0], order[-1]), order[-1:]])
-        out.append({**task, **dict(zip(MAPS, mine)), "order": order})
-    return out
+        decoded.append({**task, **dict(zip(MAPS, task_maps)), "order": order})
+    return decoded
+
+
+def _check_bits(task: dict[str, Any]) -> None:
+    ranks, bits = len(task["ranks"]), task["bits"]
+    if bits != 32 and (bits != 16 or ranks < 3):
+        raise ValueError(
+            f"task {task['name']!r} has {ranks} order statistics of {bits} bits; "
+            "this headwidget reads 32 bits, or 16 where there are 3 or more."
+        )
+
+
+def _exact_maps(task: dict[str, Any]) -> int:
+    """How many maps of the task are exact."""
+    return len(MAPS) + (2 if task["bits"] == 16 else len(task["ranks"]))
 
 
 def _value(steps: Steps, least: Array, most: Array) -> Array:
-    """The scores that stand ``steps`` above the minimum, (rank, layer, head): at the last step the maximum itself.
+    """The scores that stand ``steps`` above the minimum, (rank, layer, head).
 
-    Worked out in float64 and rounded once, in this order, as in ``js/wire.ts``: the two agree in every bit.
+    At the last step that is the maximum itself. Worked out in float64 and rounded once, in
+    this order, as in ``js/display/wire.ts``: the two agree in every bit.
     """
     step = (most.astype(np.float64) - least) / STEPS
     return np.where(steps == STEPS, most, (least + steps * step).astype(np.float32))
 
 
 def _steps(ordered: Array) -> Steps:
-    """How many steps above the minimum each order statistic between first and last lies, rounded down: (rank, layer, head)."""
+    """How many steps above the minimum each order statistic lies, rounded down.
+
+    (rank, layer, head), of those between the first and the last.
+    """
     least, most, inner = ordered[0], ordered[-1], ordered[1:-1]
     span = most.astype(np.float64) - least
-    part = (inner.astype(np.float64) - least) / np.where(span == 0, 1, span)
-    steps: Steps = np.floor(part * STEPS).astype(np.uint16)
-    steps -= (
-        _value(steps, least, most) > inner
-    )  # where rounding overshot; a step is far larger than any rounding
+    fraction = (inner.astype(np.float64) - least) / np.where(span == 0, 1, span)
+    steps: Steps = np.floor(fraction * STEPS).astype(np.uint16)
+    # Where rounding overshot, one step back is enough: a step is far larger than any rounding.
+    steps -= _value(steps, least, most) > inner
     return steps
 
 
-def _planes(parts: list[Steps]) -> bytes:
-    """The steps of all parts, the lower bytes first."""
-    flat = np.concatenate([np.empty(0, "<u2"), *(part.reshape(-1).astype("<u2") for part in parts)])
+def _planes(rises: list[Steps]) -> bytes:
+    """The steps of all tasks as two planes of bytes, the lower bytes first."""
+    rows = [steps.reshape(-1).astype("<u2") for steps in rises]
+    flat = np.concatenate([np.empty(0, "<u2"), *rows])
     return flat.view(np.uint8).reshape(-1, 2).T.tobytes()
 
 
 def _numbers(planes: bytes) -> Steps:
     """The steps that were written as two planes of bytes."""
-    return (
-        np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(2, -1).T)
-        .view("<u2")
-        .reshape(-1)
-    )
+    pairs = np.frombuffer(planes, np.uint8).reshape(2, -1).T  # (number, byte)
+    return np.ascontiguousarray(pairs).view("<u2").reshape(-1)
