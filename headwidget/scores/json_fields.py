@@ -133,7 +133,9 @@ class JsonFields:
 
     def as_written(self, name: str) -> Any:
         """A field's value as JSON holds it, of whatever kind it is; None where it is not there."""
-        return self.to_json().get(name)
+        field = self.__dataclass_fields__[name]
+        value = getattr(self, name)
+        return _plain(value) if _written(field, value) else self.extra.get(name)
 
 
 def _written(field: dataclasses.Field[Any], value: Any) -> bool:
