@@ -32,6 +32,7 @@ _WHERE = {
     "load": "headwidget.models",
     "register": "headwidget.models.families",
     "score": "headwidget.scoring.score",
+    "register_method": "headwidget.scoring.registry",
     "relations": "headwidget.methods.word_maps",
     "salient": "headwidget.methods.word_maps",
     "knockout": "headwidget.interventions.knockout",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from headwidget.scores.compare import difference as difference
     from headwidget.scores.describe import describe as describe
     from headwidget.scores.head_scores import open as open  # noqa: A004
+    from headwidget.scoring.registry import register_method as register_method
     from headwidget.scoring.score import score as score
     from headwidget.tasks import Relation as Relation
     from headwidget.tasks import Task as Task

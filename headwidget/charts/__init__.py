@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
-from headwidget.display.explorer import Explorer
+from headwidget.display.explorer import ExplorerBase
 from headwidget.scores import HeadScores
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["dashboard", "histogram", "knockout_curve", "layer_profile", "scatter"]
 
 
-def histogram(explorer: Explorer) -> Any:
+def histogram(explorer: ExplorerBase) -> Any:
     """How strong the heads of the tasks shown are, and how many pass; dragging its brush sets ``explorer.threshold``.
 
     What is counted is what the threshold is compared with: the score, for signed scores its size, or what helps or hurts (``explorer.sign``), and in
@@ -38,7 +38,7 @@ def histogram(explorer: Explorer) -> Any:
     return Histogram(explorer)
 
 
-def layer_profile(explorer: Explorer, of: Literal["mean", "max", "passing"] = "mean") -> Any:
+def layer_profile(explorer: ExplorerBase, of: Literal["mean", "max", "passing"] = "mean") -> Any:
     """A line a task over the layers: the mean over heads, the strongest head (``of="max"``), or how many heads pass (``of="passing"``).
 
     >>> import headwidget as hw
@@ -57,8 +57,8 @@ def layer_profile(explorer: Explorer, of: Literal["mean", "max", "passing"] = "m
 
 
 def scatter(
-    explorer: Explorer,
-    other: Explorer | HeadScores | None = None,
+    explorer: ExplorerBase,
+    other: ExplorerBase | HeadScores | None = None,
     x: str | None = None,
     y: str | None = None,
 ) -> Any:
@@ -73,10 +73,10 @@ def scatter(
     'copy against add · rank correlation 0.80 (4 heads)'
     """
     _explorer(explorer, "scatter")
-    if other is not None and not isinstance(other, (Explorer, HeadScores)):
+    if other is not None and not isinstance(other, (ExplorerBase, HeadScores)):
         raise TypeError(f"other is an explorer or HeadScores; got {_kind(other)}.")
-    here = explorer._shown
-    there = here if other is None else other._shown if isinstance(other, Explorer) else other
+    here = explorer.shown
+    there = here if other is None else other.shown if isinstance(other, ExplorerBase) else other
     first = [explorer.task] if explorer.task is not None else list(explorer.tasks or here.tasks)
     x = first[0] if x is None else x
     if y is None:
@@ -92,7 +92,7 @@ def scatter(
 
 def knockout_curve(
     found: Effect | pd.DataFrame,
-    explorer: Explorer | None = None,
+    explorer: ExplorerBase | None = None,
     *,
     measure: Literal["log_probability", "accuracy", "beats_foil"] = "log_probability",
 ) -> Any:
@@ -118,7 +118,7 @@ def knockout_curve(
     return curve.KnockoutCurve(made, explorer, measure, factor)
 
 
-def dashboard(explorer: Explorer, charts: Iterable[Any] | None = None) -> Any:
+def dashboard(explorer: ExplorerBase, charts: Iterable[Any] | None = None) -> Any:
     """The explorer with charts at its side (below it on a narrow page), as an ``ipywidgets.AppLayout``.
 
     ``charts`` are names ("histogram", "layer_profile", "scatter"), charts made before, or any widgets; by default those three, the scatter where
@@ -132,7 +132,7 @@ def dashboard(explorer: Explorer, charts: Iterable[Any] | None = None) -> Any:
     _explorer(explorer, "dashboard")
     named = {"histogram": histogram, "layer_profile": layer_profile, "scatter": scatter}
     wanted = (
-        ["histogram", "layer_profile", *(["scatter"] if len(explorer._shown.tasks) > 1 else [])]
+        ["histogram", "layer_profile", *(["scatter"] if len(explorer.shown.tasks) > 1 else [])]
         if charts is None
         else _listed(charts)
     )
@@ -175,7 +175,7 @@ class Instead:
     def _repr_html_(self) -> str:
         return f"<p>{escape(self.text)}</p>"
 
-    def below(self, explorer: Explorer) -> Any:
+    def below(self, explorer: ExplorerBase) -> Any:
         """The explorer, and below it the sentence."""
         return sys.modules["marimo"].vstack([explorer, self])
 
@@ -190,7 +190,7 @@ def _instead() -> Instead | None:
 
 
 def _explorer(value: Any, what: str) -> None:
-    if not isinstance(value, Explorer):
+    if not isinstance(value, ExplorerBase):
         do = (
             "hw.explore(scores) makes one"
             if isinstance(value, HeadScores)

@@ -6,16 +6,14 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bqplot
 import ipywidgets  # type: ignore[import-untyped]
 import numpy as np
 
 from headwidget.display import scales
-
-if TYPE_CHECKING:
-    from headwidget.display.explorer import Explorer
+from headwidget.display.explorer import SCORE_TRAITS, ExplorerBase
 
 ACCENT, PLAIN, GREY = "#d9720d", "#3f87c8", "#8a8a8a"
 """What is chosen, what is not, and what stands behind: apart in every kind of colour vision, and on white and near black alike."""
@@ -102,9 +100,9 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
 
     # ---- following and letting go ----
 
-    def _follow(self, explorer: Explorer, *names: str) -> None:
+    def _follow(self, explorer: ExplorerBase, *names: str) -> None:
         """Draw again when one of these traits changes, or the scores do."""
-        self._hear(explorer, self._changed, *names, "_header", "_buffer")
+        self._hear(explorer, self._changed, *names, *SCORE_TRAITS)
         self._hear(explorer, self._gone, "comm")
 
     def _hear(self, widget: Any, handler: Callable[[Any], None], *names: str) -> None:

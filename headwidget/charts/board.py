@@ -6,13 +6,13 @@ from typing import Any
 
 import ipywidgets  # type: ignore[import-untyped]
 
-from headwidget.display.explorer import Explorer
+from headwidget.display.explorer import ExplorerBase
 
 
 class Dashboard(ipywidgets.AppLayout):  # type: ignore[misc]
     """The explorer in the centre and charts in a sidebar, which goes below the explorer where the page is narrow."""
 
-    def __init__(self, explorer: Explorer, charts: list[Any], own: list[Any]) -> None:
+    def __init__(self, explorer: ExplorerBase, charts: list[Any], own: list[Any]) -> None:
         self._own = own
         middle = ipywidgets.VBox(
             [explorer],

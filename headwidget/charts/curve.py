@@ -15,7 +15,7 @@ from headwidget.display.effect import MEASURES, Effect
 if TYPE_CHECKING:
     import pandas as pd
 
-    from headwidget.display.explorer import Explorer
+    from headwidget.display.explorer import ExplorerBase
 
 Pair = tuple[str, str]
 """(method, the task whose heads they are)."""
@@ -34,7 +34,7 @@ class KnockoutCurve(Chart):
     def __init__(
         self,
         tables: dict[str, pd.DataFrame],
-        explorer: Explorer | None,
+        explorer: ExplorerBase | None,
         measure: str,
         factor: float | None,
     ) -> None:

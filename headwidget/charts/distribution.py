@@ -12,7 +12,7 @@ from headwidget.charts.shown import Shown, shown
 from headwidget.display import scales
 
 if TYPE_CHECKING:
-    from headwidget.display.explorer import Explorer
+    from headwidget.display.explorer import ExplorerBase
 
 BINS = 40
 BASE = 0.5
@@ -22,7 +22,7 @@ BASE = 0.5
 class Histogram(Chart):
     """How strong heads are. The brush begins where heads pass: drag it and the threshold follows, move the threshold and it follows."""
 
-    def __init__(self, explorer: Explorer) -> None:
+    def __init__(self, explorer: ExplorerBase) -> None:
         self.explorer = explorer
         self._x, self._y = (
             bqplot.LinearScale(min=0.0, max=1.0, allow_padding=False),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from headwidget.charts.base import ACCENT, PLAIN, Chart, axis, span, together
 from headwidget.charts.shown import Shown, shown
 from headwidget.display import settings
-from headwidget.display.explorer import Explorer
+from headwidget.display.explorer import ExplorerBase
 from headwidget.scores import HeadScores
 
 LISTED = 8
@@ -22,7 +22,7 @@ class Scatter(Chart):
     """A dot a head. What the lasso goes round is selected; what is selected is orange."""
 
     def __init__(
-        self, explorer: Explorer, other: Explorer | HeadScores | None, x: str, y: str
+        self, explorer: ExplorerBase, other: ExplorerBase | HeadScores | None, x: str, y: str
     ) -> None:
         self.explorer, self.other, self.x, self.y = explorer, other, x, y
         self._x, self._y = bqplot.LinearScale(), bqplot.LinearScale()
@@ -57,7 +57,7 @@ class Scatter(Chart):
         )
         self._hear(self.dots, self._lassoed, "selected")
         self._follow(explorer, "reduction", "normalize", "selected")
-        if isinstance(other, Explorer) and other is not explorer:
+        if isinstance(other, ExplorerBase) and other is not explorer:
             self._follow(other, "reduction", "normalize")
         self._draw()
 
@@ -94,7 +94,7 @@ class Scatter(Chart):
 
     def _there(self) -> Shown:
         """What is on the axis up: the other explorer, or other scores shown as the explorer's are."""
-        if isinstance(self.other, Explorer):
+        if isinstance(self.other, ExplorerBase):
             return shown(self.other)
         here = shown(self.explorer)
         return here if self.other is None else Shown(self.other, here.settings, self.other.tasks)
@@ -113,7 +113,7 @@ class Scatter(Chart):
         """A lasso was drawn: its heads are selected and it goes, so that none is left round heads that are no longer selected."""
         if change["new"] is None:
             return
-        heads, layers = self.explorer._shown.shape[1], self.explorer._shown.layers
+        heads, layers = self.explorer.shown.shape[1], self.explorer.shown.layers
         self.explorer.selected = [
             [layers[int(i) // heads], int(i) % heads]
             for i in change["new"]

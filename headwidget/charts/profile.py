@@ -13,7 +13,7 @@ from headwidget.charts.shown import Shown, shown
 from headwidget.display import scales
 
 if TYPE_CHECKING:
-    from headwidget.display.explorer import Explorer
+    from headwidget.display.explorer import ExplorerBase
 
 Of = Literal["mean", "max", "passing"]
 CHOICES: dict[str, Of] = {
@@ -26,7 +26,7 @@ CHOICES: dict[str, Of] = {
 class LayerProfile(Chart):
     """A line a task: the mean, the strongest or the number of passing heads of every layer."""
 
-    def __init__(self, explorer: Explorer, of: Of) -> None:
+    def __init__(self, explorer: ExplorerBase, of: Of) -> None:
         self.explorer = explorer
         self._x, self._y = bqplot.LinearScale(), bqplot.LinearScale()
         scales = {"x": self._x, "y": self._y}

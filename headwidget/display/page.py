@@ -15,7 +15,7 @@ from headwidget.scores import provenance
 from headwidget.scores.files import write_whole
 
 if TYPE_CHECKING:
-    from headwidget.display.explorer import Explorer
+    from headwidget.display.explorer import ExplorerBase
 
 # The policy lets the page run what is written in it, and pictures it makes itself, and load nothing at all, from anywhere.
 _PAGE = """<!doctype html>
@@ -45,24 +45,21 @@ footer {{ margin: 20px 4px 0; font-size: 12px; color: color-mix(in srgb, current
 """
 
 
-def write(explorer: Explorer, path: str | Path, *, title: str | None = None) -> Path:
+def write(explorer: ExplorerBase, path: str | Path, *, title: str | None = None) -> Path:
     """Write the explorer's page to ``path``: complete, or not at all. Gives the path back."""
     text = render(explorer, title=title)
     return write_whole(path, lambda temporary: temporary.write_bytes(text.encode()))
 
 
-def render(explorer: Explorer, *, title: str | None = None) -> str:
+def render(explorer: ExplorerBase, *, title: str | None = None) -> str:
     """The page as text."""
-    model = explorer._shown.record.model or ""
-    state = {
-        "_header": explorer._header,
-        "buffer": _packed(explorer._buffer),
-        **explorer.page_state(),
-    }
+    model = explorer.shown.record.model or ""
+    header, buffer = explorer.encoded
+    state = {"_header": header, "buffer": _packed(buffer), **explorer.page_state()}
     return _PAGE.format(
         title=html.escape(title or (f"Attention heads of {model}" if model else "Attention heads")),
         css=_closed(asset("widget.css")),
-        provenance=html.escape(provenance.line(explorer._shown)),
+        provenance=html.escape(provenance.line(explorer.shown)),
         # In JSON a "<" can only stand inside a string, where it may be spelled so: no name can end the script.
         state=json.dumps(state, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
         script=_closed(asset("page.js")),

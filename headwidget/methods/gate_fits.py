@@ -53,10 +53,8 @@ class Prompts:
 
     def _groups(self, examples: Sequence[Encoded]) -> list[tuple[list[int], int]]:
         everything = list(range(len(examples)))
-        if not gated_forward.can_share(self.model) or (
-            self.model.rope_switch is not None
-            and max(len(e.ids) for e in examples) > self.model.rope_switch
-        ):
+        longest = max(len(e.ids) for e in examples)
+        if not self.model.can_share_prefix or self.model.switches_rope(longest):
             return [(everything, 0)]
         parts = plan(
             examples, self.model, len(examples), order=lambda e: e.ids, together=belong_together

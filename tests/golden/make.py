@@ -1,7 +1,9 @@
-"""Makes the golden fixtures that hold the Python and TypeScript twins together: python tests/golden/make.py.
+"""Makes the golden fixtures that hold the Python and TypeScript twins together: python
+tests/golden/make.py.
 
-The expectations of reduce.json and views.json are worked out here and in reference.py the slow way, from the definitions, in
-plain Python: a third opinion that neither twin shares code with. wire.json is what ``wire.encode`` sends for one of the cases.
+The expectations of reduce.json and views.json are worked out here and in reference.py
+the slow way, from the definitions, in plain Python: a third opinion that neither twin
+shares code with. wire.json is what ``wire.encode`` sends for one of the cases.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ def cases() -> list[dict[str, Any]]:
     for run in edge:
         run[1][2] = f32(
             0.7
-        )  # as a double, 0.7 is more than its float32: compared carelessly, this head falls below 0.7
+            # as a double, 0.7 is more than its float32: compared carelessly, this head
+            # falls below 0.7
+        )
     edge[0][0][0] = f32(0.7)
     flat = [[[f32(0.25)] * 3] * 2]
     return [
@@ -115,7 +119,8 @@ def expected(values: Runs) -> dict[str, Any]:
 
 
 def packed(column: list[float], ranks: list[int]) -> list[float]:
-    """What the wire keeps of one head's sorted runs, in exact fractions: between least and most whole 65535ths of the range, rounded down."""
+    """What the wire keeps of one head's sorted runs, in exact fractions: between least and
+    most whole 65535ths of the range, rounded down."""
     least, most = Fraction(column[0]), Fraction(column[-1])
     inner = [
         math.floor((Fraction(column[rank]) - least) / (most - least) * 65535)
@@ -157,7 +162,7 @@ def wire_case() -> dict[str, Any]:
             "dropped": [{"why": "too long", "count": 3}],
         }
     }
-    given = {
+    given: dict[str, Any] = {
         "method": "mine",
         "layers": [3, 7, 11],
         "categories": {"long": "memory"},
@@ -186,7 +191,8 @@ def wire_case() -> dict[str, Any]:
 
 
 def scales_case() -> dict[str, Any]:
-    """Ranges worked out by hand: the 99.5th percentile of the size, rounded up to a tick of 1, 2, 2.5 or 5 times a power of ten."""
+    """Ranges worked out by hand: the 99.5th percentile of the size, rounded up to a tick
+    of 1, 2, 2.5 or 5 times a power of ten."""
     one_large = [0.0005] * 199 + [0.0031]  # 200 heads: the percentile is the largest
     capped = [0.0005] * 198 + [0.0031, 0.9] + [0.0005] * 400  # of 600, 0.9 and 0.0031 lie beyond it
     ranges = [
@@ -487,7 +493,10 @@ def bits(mask: list[bool] | None) -> str | None:
 
 
 def views_case() -> dict[str, Any]:
-    """Scores as values and as they cross the wire, and for all that is asked the picture. Values are shortened: compare them as float32."""
+    """Scores as values and as they cross the wire, and for all that is asked the picture.
+
+    Values are shortened: compare them as float32.
+    """
     from headwidget.display import wire
     from headwidget.scores import HeadScores
 
@@ -558,7 +567,8 @@ def many_case() -> dict[str, Any]:
 
 
 def palette_case() -> dict[str, Any]:
-    """matplotlib's maps at even distances, our own diverging map, and the colours of up to ten categories."""
+    """matplotlib's maps at even distances, our own diverging map, and the colours of up to
+    ten categories."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

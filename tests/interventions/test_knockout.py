@@ -17,7 +17,8 @@ import torch
 
 import headwidget as hw
 from headwidget.display.effect import Effect
-from headwidget.interventions import knockout
+from headwidget.interventions import measuring
+from headwidget.interventions.sampling import controls
 from headwidget.models import hooks
 from headwidget.scoring import gated_forward
 from headwidget.scoring.batch import collate, correct, forward, log_probability
@@ -97,9 +98,8 @@ def test_a_shared_prefix_equals_whole_prompts(family: str, monkeypatch: pytest.M
     model = tiny.model(family)
     examples = encode(FEW_SHOT, model).examples
     gates = np.random.default_rng(0).uniform(-0.5, 2, (5, *model.shape)).astype(np.float32)
-    shares = not model.encoder and len(model.blocks) == len(model.layers)
     assert [g.prefix for g in gated_forward.groups(model, examples)] == (
-        [len("ab: ba, cd: dc, "), 0] if shares else [0]
+        [len("ab: ba, cd: dc, "), 0] if model.can_share_prefix else [0]
     )
 
     def values() -> np.ndarray:
@@ -272,18 +272,18 @@ def test_top_heads_are_the_largest_means_and_controls_come_from_their_layers() -
 
 def test_a_layer_without_enough_others_lends_its_top_heads() -> None:
     top = [(0, 0), (0, 1), (0, 2), (2, 5)]
-    drawn = knockout.controls(top, 4 + 2, 50, 0)
+    drawn = controls(top, 4 + 2, 50, 0)
     assert len(drawn) == len(set(drawn)) == 5  # (0: the three others) x (2: five others)
     assert all(
         set(heads[:3]) == {(0, 3), (0, 4), (0, 5)} and heads[3][0] == 2 and heads[3] != (2, 5)
         for heads in drawn
     )
-    short = knockout.controls(top[:3], 4, 50, 0)
+    short = controls(top[:3], 4, 50, 0)
     assert len(short) == 3 and all(
         (0, 3) in heads and len(set(heads) & set(top)) == 2 for heads in short
     )
-    assert knockout.controls(top, 6, 3, 0) != knockout.controls(top, 6, 3, 1)
-    assert knockout.controls(top, 6, 3, 0) == knockout.controls(top, 6, 3, 0)
+    assert controls(top, 6, 3, 0) != controls(top, 6, 3, 1)
+    assert controls(top, 6, 3, 0) == controls(top, 6, 3, 0)
 
 
 def test_layers_without_attention_are_counted_in_the_models_own_numbers() -> None:
@@ -306,7 +306,7 @@ def test_prompts_that_no_score_has_seen_come_first_and_held_out_ones_before_othe
     )
     chosen: list[list[str]] = []
     monkeypatch.setattr(
-        knockout,
+        measuring,
         "encode",
         lambda t, m: chosen.append([e.prompt for e in t.examples]) or encode(t, m),
     )

@@ -13,11 +13,11 @@ import torch
 import transformers
 
 import headwidget as hw
-from headwidget.methods.patterns import PATTERNS, Patterns, encode, repeats, together
+from headwidget.methods.patterns import PATTERNS, Patterns, encode, repeats, run
 from headwidget.models import attention, families, hooks
 from headwidget.scoring import registry
 from headwidget.scoring.batch import Batch, collate
-from headwidget.scoring.contract import Together
+from headwidget.scoring.contract import Chunk, Job
 from headwidget.scoring.encode import Encoded
 from headwidget.scoring.encode import encode as tokenised
 from tests.support import make_induction, tiny
@@ -571,10 +571,9 @@ def test_patterns_run_on_fake_cuda(
     monkeypatch.setattr(torch.Tensor, "numpy", lambda self: np.zeros(self.shape, np.float32))
     model = on_cuda(family)
     options = Patterns(lengths=[6], sequences=2)
-    chunks = list(
-        together(model, encode([tiny.task()], model, options, 0), None, options, Together())
-    )
-    assert {task.name for task, _ in chunks} >= {
+    tasks = tuple(encode([tiny.task()], model, options, 0))
+    chunks = [c for c in run(Job(model, tasks, None, options)) if isinstance(c, Chunk)]
+    assert {chunk.task for chunk in chunks} >= {
         "Previous token",
         "Induction",
         "Entropy",
@@ -598,6 +597,6 @@ def test_the_host_waits_once_a_batch(family: str, monkeypatch: pytest.MonkeyPatc
         torch.Tensor, "cpu", lambda self: copies.append(tuple(self.shape)) or to_host(self)
     )
     with Syncs() as syncs:
-        chunks = list(together(model, tasks, 3, options, Together()))
+        chunks = list(run(Job(model, tuple(tasks), 3, options)))
     assert sum(syncs.found.values()) == 0, syncs.found
     assert len(copies) == 2 and len(chunks) > 6  # six prompts, three at a time

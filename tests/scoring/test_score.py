@@ -73,8 +73,8 @@ def interrupt_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def find(name: str) -> contract.Method:
         method = real(name)
 
-        def run(*args: Any) -> Any:
-            for chunk in method.run(*args):
+        def run(job: contract.Job) -> Any:
+            for chunk in method.run(job):
                 nonlocal chunks
                 if chunks == 0:
                     raise KeyboardInterrupt
