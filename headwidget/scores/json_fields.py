@@ -122,12 +122,15 @@ class JsonFields:
                 del extra[field.name]
         return cls(**values, extra=extra)
 
-    def to_json(self) -> dict[str, Any]:
-        """A mapping of JSON that ``from_json`` reads back."""
+    def to_json(self, *, unknown: bool = False) -> dict[str, Any]:
+        """A mapping of JSON that ``from_json`` reads back.
+
+        ``unknown``: fields where nothing is known are written too, as null or empty.
+        """
         content = dict(self.extra)
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.name != "extra" and _written(field, value):
+            if field.name != "extra" and (unknown or _written(field, value)):
                 content[field.name] = _plain(value)
         return content
 

@@ -12,7 +12,7 @@ import pytest
 
 import headwidget as hw
 from headwidget.display import wire
-from headwidget.interventions import knockout
+from headwidget.interventions.head_sets import head_sets
 from headwidget.live import payloads
 from headwidget.scores import rank
 from tests.support import tiny
@@ -57,8 +57,8 @@ def test_all_that_say_a_rank_agree(kind: str, seed: int) -> None:
     assert {at: int(array[at]) for at in heads} == ranks
     assert scores.top("copy", len(heads)) == expected
 
-    found = knockout._sets({"mine": scores}, ["copy"], [1, 5], 1, None, 0, model)
-    assert [found_set.heads for found_set in found if found_set.kind == "top"] == [
+    sets = head_sets({"mine": scores}, ["copy"], [1, 5], 1, None, 0, model)
+    assert [head_set.heads for head_set in sets if head_set.kind == "top"] == [
         tuple(expected[:1]),
         tuple(expected[:5]),
     ]
