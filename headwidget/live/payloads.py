@@ -10,6 +10,7 @@ import numpy as np
 from headwidget.live import reading
 from headwidget.models import Model
 from headwidget.scores import HeadScores, rank, reduce
+from headwidget.scores.record import Record
 from headwidget.scoring import registry
 from headwidget.scoring.memory import out_of_memory
 from headwidget.tasks import Task
@@ -39,11 +40,11 @@ def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
         ranked_by=registry.find(method).ranked_by,
         categories={task.name: task.category for task in tasks if task.category is not None},
         runs={name: ["not scored yet"] for name in names},
-        meta={
-            "model": model.name,
-            "partial": True,
-            "unscored": {name: list(range(layers)) for name in names},
-        },
+        meta=Record(
+            model=model.name,
+            partial=True,
+            unscored={name: tuple(range(layers)) for name in names},
+        ),
     )
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from headwidget.methods.gate_fits import Fits, Prompts
 from headwidget.models import Model
-from headwidget.scores.record import digest
+from headwidget.scores.record import Contrast, TaskRecord, digest
 from headwidget.scoring import gated_forward
 from headwidget.scoring.checks import at_least, between
 from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
@@ -234,8 +234,8 @@ def _contrast(task: Task | None) -> dict[str, Any]:
     """The prompts whose loss was subtracted: the gates were fitted on those too."""
     if task is None:
         return {}
-    made_from = [digest(example.prompt + example.answer) for example in task.examples]
-    return {"contrast": {"task": task.name, "made_from": made_from}}
+    made_from = tuple(digest(example.prompt + example.answer) for example in task.examples)
+    return TaskRecord(contrast=Contrast(task=task.name, made_from=made_from)).to_json()
 
 
 def _doubt(task: EncodedTask, right: npt.NDArray[np.bool_]) -> dict[str, str]:

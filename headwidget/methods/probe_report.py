@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headwidget.scores import chance
+from headwidget.scores.record import Display, ProbeRecord, TaskRecord
 from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
 from headwidget.tasks import Task, surface_accuracy
 
@@ -106,23 +107,23 @@ class Evaluation:
         accuracy = float(self.confusion.trace() / asked.sum())
         majority = float(asked.max() / asked.sum())
         enough = chance.needed(count, majority)
-        probe = {
-            "accuracy": accuracy,
-            "accuracy_by_task": dict(zip(names, by_task.tolist())),
-            "chance": majority,
-            "chance_by_task": 1 / len(names),
-            "above_chance_from": None if enough is None else enough / count,
-            "surface": self.surface,
-            "control_accuracy": float(self.control_confusion.trace() / asked.sum()),
-            "tasks": names,
-            "confusion": self.confusion.tolist(),
-            "epochs": list(self.epochs),
-            "seeds": self.seeds,
-            "folds": self.folds,
-            "train": self.trained,
-            "validation": self.validated,
-            "held_out": count,
-        }
+        probe = ProbeRecord(
+            accuracy=accuracy,
+            accuracy_by_task=dict(zip(names, by_task.tolist())),
+            chance=majority,
+            chance_by_task=1 / len(names),
+            above_chance_from=None if enough is None else enough / count,
+            surface=self.surface,
+            control_accuracy=float(self.control_confusion.trace() / asked.sum()),
+            tasks=tuple(names),
+            confusion=tuple(map(tuple, self.confusion.tolist())),
+            epochs=tuple(self.epochs),
+            seeds=self.seeds,
+            folds=self.folds,
+            train=self.trained,
+            validation=self.validated,
+            held_out=count,
+        )
         overall = _warning(
             accuracy, count, majority, f"held-out examples of these {len(names)} tasks"
         )
@@ -136,9 +137,14 @@ class Evaluation:
                 "held-out examples of this task",
             )
             fitted_on = len(task.examples) - held_out
-            reports[task.name] = TaskReport(record={"fitted_on": fitted_on, "warning": warning})
-        floors = dict(zip(names, self.floor()))
-        return Report(reports, {"probe": probe, "floor": floors, "display": {"normalize": "share"}})
+            record = TaskRecord(fitted_on=fitted_on, warning=warning)
+            reports[task.name] = TaskReport(record=record.to_json())
+        of_all = {
+            "probe": probe.to_json(unknown=True),
+            "floor": dict(zip(names, self.floor())),
+            "display": Display(normalize="share").to_json(),
+        }
+        return Report(reports, of_all)
 
     def floor(self) -> list[float]:
         """For each task, what 95% of the heads stay below when labels are shuffled.

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from headwidget.methods.extremes import SAMPLE, extremes
 from headwidget.models import Layer, Model, hooks, weights
+from headwidget.scores.record import Display, Dropped, TaskRecord
 from headwidget.scoring.checks import at_least
 from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import Encoded, EncodedTask
@@ -236,9 +237,8 @@ def run(job: Job) -> Iterator[Chunk | Report]:
 def _report(job: Job, k_of: dict[str, int]) -> Report:
     """What was left out and what is unreliable, relation by relation."""
     counts = {task.name: len(task.examples) for task in job.tasks}
-    display: dict[str, Any] = {"threshold": THRESHOLD}
-    if len({task.category or task.name for task in job.tasks}) > 1:
-        display["view"] = "categories"
+    several = len({task.category or task.name for task in job.tasks}) > 1
+    display = Display(threshold=THRESHOLD, view="categories" if several else None)
     left_out, tasks = {}, {}
     for source in job.sources:
         count, total = counts.get(source.name, 0), len(source)
@@ -246,7 +246,10 @@ def _report(job: Job, k_of: dict[str, int]) -> Report:
             tasks[source.name] = TaskReport(record=_record(k_of[source.name], count, total))
         else:
             left_out[source.name] = f"none of its {total} pairs are single tokens"
-    record: dict[str, Any] = {"mlp": with_mlp(job.model, job.options), "display": display}
+    record: dict[str, Any] = {
+        "mlp": with_mlp(job.model, job.options),
+        "display": display.to_json(),
+    }
     if left_out:
         record["left_out"] = left_out
     return Report(tasks, record)
@@ -254,16 +257,17 @@ def _report(job: Job, k_of: dict[str, int]) -> Report:
 
 def _record(k: int, count: int, total: int) -> dict[str, Any]:
     """The record of a relation of which ``count`` of ``total`` pairs are scored."""
-    record: dict[str, Any] = {"k": k, "counted": "pair", "pairs": total}
+    dropped, warning = [], None
     if count < total:
         why = "source or target is not a single token behind a space"
-        record["dropped"] = [{"why": why, "count": total - count}]
+        dropped.append(Dropped(why=why, count=total - count))
     if count < FEWEST:
-        record["warning"] = (
+        warning = (
             f"Only {count} of its {total} pairs are single tokens of this model: with fewer than "
             f"{FEWEST} pairs a relation's scores are unreliable."
         )
-    return record
+    record = TaskRecord(k=k, counted="pair", pairs=total, dropped=tuple(dropped), warning=warning)
+    return record.to_json()
 
 
 METHOD = Method(

@@ -122,18 +122,23 @@ class JsonFields:
                 del extra[field.name]
         return cls(**values, extra=extra)
 
-    def to_json(self) -> dict[str, Any]:
-        """A mapping of JSON that ``from_json`` reads back."""
+    def to_json(self, *, unknown: bool = False) -> dict[str, Any]:
+        """A mapping of JSON that ``from_json`` reads back.
+
+        ``unknown``: fields where nothing is known are written too, as null or empty.
+        """
         content = dict(self.extra)
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.name != "extra" and _written(field, value):
+            if field.name != "extra" and (unknown or _written(field, value)):
                 content[field.name] = _plain(value)
         return content
 
     def as_written(self, name: str) -> Any:
         """A field's value as JSON holds it, of whatever kind it is; None where it is not there."""
-        return self.to_json().get(name)
+        field = self.__dataclass_fields__[name]
+        value = getattr(self, name)
+        return _plain(value) if _written(field, value) else self.extra.get(name)
 
 
 def _written(field: dataclasses.Field[Any], value: Any) -> bool:

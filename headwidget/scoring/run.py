@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import torch
 
 from headwidget.models import Model, hooks
 from headwidget.scores import HeadScores, chance
-from headwidget.scores.record import digest
+from headwidget.scores.record import Dropped, Record, TaskRecord, digest
 from headwidget.scoring.batch import batches, correct, forward, plan
 from headwidget.scoring.cells import Cells
 from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
@@ -46,8 +46,8 @@ class Scoring:
     """All that the method has reported so far."""
     halved: list[int] = field(default_factory=list)
     """The batch sizes that were tried after memory ran out."""
-    _dropped: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    _accuracy: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _dropped: dict[str, Dropped] = field(default_factory=dict)
+    _accuracy: dict[str, TaskRecord] = field(default_factory=dict)
     """By task, where it was measured before scoring."""
 
     def __post_init__(self) -> None:
@@ -197,7 +197,7 @@ class Scoring:
             wrong = [task.examples[i].label for i in np.flatnonzero(~right[0])]
             if wrong:
                 why = "the answer is not the model's first choice"
-                self._dropped[task.name] = [{"why": why, "count": len(wrong), "prompts": wrong}]
+                self._dropped[task.name] = Dropped(why, len(wrong), tuple(wrong))
             self._accuracy[task.name] = _accuracy(task.examples, right)
             tasks.append(_only(task, kept))
             examples = [source.examples[i] for i in kept]
@@ -270,21 +270,16 @@ class Scoring:
             names = self.labels(task)
             labels[task.name] = [names[i] for i in runs] or ["not scored yet"]
             if missing.any():
-                unscored[task.name] = [int(row) for row in np.flatnonzero(missing)]
-        meta: dict[str, Any] = {
-            "model": self.model.name,
-            "partial": True,
-            "unscored": unscored,
-        }
-        if "display" in self.report.record:
-            meta["display"] = self.report.record["display"]
-        return self._head_scores({"": shown}, labels, meta)
+                unscored[task.name] = tuple(int(row) for row in np.flatnonzero(missing))
+        display = Record.from_json(self.report.record).display
+        record = Record(model=self.model.name, partial=True, unscored=unscored, display=display)
+        return self._head_scores({"": shown}, labels, record)
 
     def _head_scores(
         self,
         arrays: dict[str, dict[str, npt.NDArray[np.float32]]],
         runs: dict[str, list[str]],
-        meta: dict[str, Any],
+        meta: dict[str, Any] | Record,
     ) -> HeadScores:
         categories = {
             task.name: task.category
@@ -335,9 +330,9 @@ class Scoring:
 
     def _task_meta(self, task: EncodedTask, done: list[int]) -> dict[str, Any]:
         """What is known of a task: prompts, what was dropped, accuracy, warnings."""
-        dropped = list(self._dropped.get(task.name, []))
+        dropped = [self._dropped[task.name]] if task.name in self._dropped else []
         if missing := self._expected(task) - len(done):
-            dropped.append({"why": "scoring was stopped before it", "count": missing})
+            dropped.append(Dropped("scoring was stopped before it", missing))
         accuracy = self._task_accuracy(task, done)
         report = self._reported(task)
         record = dict(report.record)
@@ -349,14 +344,14 @@ class Scoring:
             record["warning"] = " ".join(warning for warning in warnings if warning)
         return {
             "prompts": len(task.examples) if report.labels is not None else len(done),
-            "dropped": dropped,
+            "dropped": [drop.to_json() for drop in dropped],
             "before_prompt": list(task.before),
             "tokenised_differently_with_answer": task.joint_differs,
-            **accuracy,
+            **accuracy.to_json(),
             **record,
         }
 
-    def _task_accuracy(self, task: EncodedTask, done: list[int]) -> dict[str, Any]:
+    def _task_accuracy(self, task: EncodedTask, done: list[int]) -> TaskRecord:
         """How well the model does a task: measured before, reported, or seen while scoring."""
         if task.name in self._accuracy:
             return self._accuracy[task.name]
@@ -364,13 +359,13 @@ class Scoring:
             return _accuracy(task.examples, right)
         if (right := self._cells.correct(task.name)) is not None:
             return _accuracy([task.examples[i] for i in done], right[:, done])
-        return {}
+        return TaskRecord()
 
-    def _at_chance(self, accuracy: Mapping[str, Any]) -> str | None:
+    def _at_chance(self, accuracy: TaskRecord) -> str | None:
         """A sentence where the model does no better than a coin on the task's foils."""
-        if "beats_foil" not in accuracy:
+        if accuracy.beats_foil is None or accuracy.foils is None:
             return None
-        return chance.foil_warning(accuracy["beats_foil"], accuracy["foils"], self.method.at_chance)
+        return chance.foil_warning(accuracy.beats_foil, accuracy.foils, self.method.at_chance)
 
 
 def _only(task: EncodedTask, kept: Sequence[int]) -> EncodedTask:
@@ -388,11 +383,13 @@ def options_meta(options: Any) -> dict[str, Any]:
     }
 
 
-def _accuracy(examples: Sequence[Encoded], right: npt.NDArray[np.bool_]) -> dict[str, Any]:
+def _accuracy(examples: Sequence[Encoded], right: npt.NDArray[np.bool_]) -> TaskRecord:
     """How many prompts were asked, and the share answered right; the same of foils."""
-    accuracy: dict[str, Any] = {"asked": len(examples), "accuracy": float(right[0].mean())}
     has_foil = np.array([example.foil is not None for example in examples])
-    if has_foil.any():
-        accuracy["foils"] = int(has_foil.sum())
-        accuracy["beats_foil"] = float(right[1][has_foil].mean())
-    return accuracy
+    foils = int(has_foil.sum())
+    return TaskRecord(
+        asked=len(examples),
+        accuracy=float(right[0].mean()),
+        foils=foils or None,
+        beats_foil=float(right[1][has_foil].mean()) if foils else None,
+    )

@@ -1,4 +1,7 @@
-"""Files: what was saved comes back; a truncated, hostile or foreign file gives ValueError with a sentence and never runs code."""
+"""Files: what was saved comes back.
+
+A truncated, hostile or foreign file gives ValueError with a sentence and never runs code.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +56,9 @@ def write(
 
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     again = hw.open(SCORES.save(tmp_path / "s.safetensors"))
-    assert (again.tasks, again.method, again.layers, again.signed, dict(again.categories), dict(again.meta)) == (
-        SCORES.tasks, SCORES.method, SCORES.layers, SCORES.signed, dict(SCORES.categories), META)  # fmt: skip
+    for name in ("tasks", "method", "layers", "signed", "ranked_by", "categories", "meta"):
+        assert getattr(again, name) == getattr(SCORES, name), name
+    assert dict(again.meta) == META
     for task in SCORES.tasks:
         np.testing.assert_array_equal(again.values(task), SCORES.values(task))
         assert again.runs(task) == SCORES.runs(task)

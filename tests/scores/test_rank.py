@@ -12,12 +12,12 @@ import pytest
 
 import headwidget as hw
 from headwidget.display import wire
-from headwidget.interventions import knockout
+from headwidget.interventions.head_sets import head_sets
 from headwidget.live import payloads
 from headwidget.scores import rank
 from tests.support import tiny
 
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "signed": {"signed": True, "ranked_by": "mean"},
     "unsigned": {"signed": False, "ranked_by": "mean"},
     "size": {"signed": True, "ranked_by": "size"},
@@ -29,7 +29,7 @@ def random_scores(kind: str, seed: int, shape: tuple[int, int] = (3, 4)) -> hw.H
     rng = np.random.default_rng(seed)
     runs = rng.integers(-3, 4, size=(2, *shape)) / 4
     runs = np.abs(runs) if kind == "unsigned" else runs
-    return hw.HeadScores.from_arrays({"copy": runs}, method="mine", **KINDS[kind])  # type: ignore[arg-type]
+    return hw.HeadScores.from_arrays({"copy": runs}, method="mine", **KINDS[kind])
 
 
 def by_definition(scores: hw.HeadScores) -> dict[tuple[int, int], int]:
@@ -57,8 +57,8 @@ def test_all_that_say_a_rank_agree(kind: str, seed: int) -> None:
     assert {at: int(array[at]) for at in heads} == ranks
     assert scores.top("copy", len(heads)) == expected
 
-    found = knockout._sets({"mine": scores}, ["copy"], [1, 5], 1, None, 0, model)
-    assert [found_set.heads for found_set in found if found_set.kind == "top"] == [
+    sets = head_sets({"mine": scores}, ["copy"], [1, 5], 1, None, 0, model)
+    assert [head_set.heads for head_set in sets if head_set.kind == "top"] == [
         tuple(expected[:1]),
         tuple(expected[:5]),
     ]
@@ -94,7 +94,8 @@ def test_a_head_that_hurts_is_described_from_the_bottom() -> None:
     runs[:, 2, 2] -= 0.9
     scores = hw.HeadScores.from_arrays({"Math": runs}, method="mine")
     assert hw.describe(scores, 4, 7).startswith(
-        "Head 4.7, of 120: mine: 2nd from the bottom for Math (it hurts) with -0.5 (95% interval -0.5"
+        "Head 4.7, of 120: mine: 2nd from the bottom for Math (it hurts) with -0.5 "
+        "(95% interval -0.5"
     )
     assert "mine: last for Math (it hurts) with -0.9" in hw.describe(scores, 2, 2)
     by_size = hw.HeadScores.from_arrays({"Math": runs}, method="mine", ranked_by="size")

@@ -86,10 +86,9 @@ def nested(record: JsonFields) -> list[JsonFields]:
 @pytest.mark.parametrize("method", registry.names())
 def test_all_that_a_method_writes_has_its_place_in_the_record(method: str) -> None:
     """A key that the record does not know, or a value of another kind, is read by no one."""
+    model, tasks = tiny.model("llama"), [tiny.task("one"), tiny.task("two")]
     if method == "relations":
         model, tasks = words.made("llama"), [words.following()]
-    else:
-        model, tasks = tiny.model("llama"), [tiny.task("one"), tiny.task("two")]
     scores = hw.score(model, tasks, method, progress=False, **SMALL.get(method, {}))
     for record in nested(scores.record):
         astray = {key: value for key, value in record.extra.items() if value not in (None, [], {})}
@@ -268,16 +267,12 @@ def test_the_records_of_stored_files_are_read_whole(path: Path) -> None:
 
 
 def test_only_the_record_reads_meta_by_its_keys() -> None:
-    """``its.meta`` is what a method leaves behind while it runs; an Effect has a meta of its own."""
-    by_key = re.compile(r"(?<!\bits)\.meta(\[|\.get\()")
-    allowed = {"scores/record.py", "display/effect.py"}
+    by_key = re.compile(r"\.meta(\[|\.get\()")
+    allowed = {"scores/record.py", "display/effect.py"}  # an Effect has a meta of its own
     found = []
     for path in sorted((ROOT / "headwidget").rglob("*.py")):
         name = path.relative_to(ROOT / "headwidget").as_posix()
-        lines = path.read_text(encoding="utf-8").splitlines()
-        found += [
-            f"{name}:{i}"
-            for i, line in enumerate(lines, 1)
-            if by_key.search(line) and name not in allowed
-        ]
+        lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if name not in allowed:
+            found += [f"{name}:{number}" for number, line in lines if by_key.search(line)]
     assert found == []
