@@ -136,7 +136,7 @@ def test_importance_is_the_mean_over_units_of_slope_times_unit() -> None:
     wide = torch.cat(
         [x.z, x.mean[:, :, None].expand_as(x.z)], -1
     )  # (example, layer, head, 2 * dim)
-    units = (wide @ torch.cat([probe.own, probe.layer], 1).T + probe.offset).requires_grad_()
+    units = (wide @ torch.cat([probe.from_head, probe.from_layer], 1).T + probe.offset).requires_grad_()
     hidden = torch.relu(units.flatten(1) @ probe.inner.T + probe.inner_offset)
     logits = hidden @ probe.outer.T + probe.outer_offset
     torch.testing.assert_close(probe.logits(x), logits)
