@@ -1,4 +1,5 @@
-"""Peak memory: what a method needs on top of the loaded model, against a plain forward of the same batch; each in a process of its own (Linux)."""
+"""Peak memory: what a method needs on top of the loaded model, against a plain forward of
+the same batch; each in a process of its own (Linux)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Patterns: one layer's attention weights at a time, against plain forwards of the same prompts and against eager attention that gives all of them away.
+"""Patterns: one layer's attention weights at a time, against plain forwards of the same
+prompts and against eager attention that gives all of them away.
 
-Times, and peak memory above the loaded model, each in a process of its own (Linux). Patterns unembed one position of a prompt, the other two all.
+Times, and peak memory above the loaded model, each in a process of its own (Linux).
+Patterns unembed one position of a prompt, the other two all.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ LONG, FEW = 256, 8
 def rows() -> list[Row]:
     peak = {call: measured(call) for call in ("plain", "patterns", "eager")}
     print(
-        f"A plain forward of {FEW} x {LONG} tokens peaks {peak['plain']:.0f} MB above the loaded model.\n"
+        f"A plain forward of {FEW} x {LONG} tokens peaks {peak['plain']:.0f} MB "
+        "above the loaded model.\n"
     )
     model, eager = loaded("plain"), loaded("eager")
     return [

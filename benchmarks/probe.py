@@ -1,4 +1,5 @@
-"""The probe: reading heads for 8 tasks x 60 prompts against plain forwards of the same prompts, and how long its classifier trains."""
+"""The probe: reading heads for 8 tasks x 60 prompts against plain forwards of the same
+prompts, and how long its classifier trains."""
 
 from __future__ import annotations
 
@@ -29,9 +30,13 @@ def rows() -> list[Row]:
 
 
 def work() -> list[hw.Task]:
-    """Prompts of about 40 tokens, a fifth held out; each task draws its words from a list of its own that overlaps with the next one's."""
+    """Prompts of about 40 tokens, a fifth held out; each task draws its words from a list
+    of its own that overlaps with the next one's."""
     rng = random.Random(0)
-    words = "river stone garden window letter bridge market winter summer doctor horse engine paper silver forest island mountain kitchen music train".split()
+    words = (
+        "river stone garden window letter bridge market winter summer doctor horse engine "
+        "paper silver forest island mountain kitchen music train"
+    ).split()
     found = []
     for number in range(TASKS):
         own = words[2 * number : 2 * number + 6]
@@ -66,7 +71,7 @@ def reading(model: Model, tasks: list[EncodedTask]) -> list[Row]:
 
 
 def training(model: Model, tasks: list[EncodedTask]) -> list[Row]:
-    """The probe and its control, as hw.score fits them by default; seconds over what is promised."""
+    """The probe and its control as hw.score fits them; seconds over what is promised."""
     z, _ = read(Job(model, tuple(tasks), None, Probe()))
     (split,) = splits(tasks, Probe(), 0)
     labels = np.repeat(np.arange(TASKS), PROMPTS)
@@ -93,7 +98,8 @@ def training(model: Model, tasks: list[EncodedTask]) -> list[Row]:
     for _ in range(ROUNDS):
         took.append(seconds(both))
     print(
-        f"The probe of {TASKS} x {PROMPTS} examples and its control train in {', '.join(f'{s:.1f}' for s in took)} s ({epochs} epochs each).\n"
+        f"The probe of {TASKS} x {PROMPTS} examples and its control train in "
+        f"{', '.join(f'{s:.1f}' for s in took)} s ({epochs} epochs each).\n"
     )
     return [
         Row(

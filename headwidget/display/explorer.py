@@ -1,4 +1,7 @@
-"""The Explorer widget: heatmaps of head scores in the notebook, with traits that go both ways. Needs no torch."""
+"""The Explorer widget: heatmaps of head scores, with traits that go both ways.
+
+Needs no torch.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,8 @@ import anywidget
 import traitlets
 from traitlets import TraitError
 
-from headwidget.display import page, settings, wire
-from headwidget.display.assets import asset
-from headwidget.scores import head_scores, provenance
+from headwidget.display import assets, page, settings, wire
+from headwidget.scores import head_scores
 from headwidget.scores.compare import difference
 from headwidget.scores.files import write_whole
 from headwidget.scores.head_scores import HeadScores
@@ -22,9 +24,10 @@ from headwidget.scores.threshold import START
 
 def trait(default: Any, text: str) -> Any:
     """A synced trait that is validated whatever its value, None too."""
-    made = traitlets.Any(default, help=text).tag(sync=True)
-    made.allow_none = False  # traitlets checks no None that is allowed; here some traits take it and some refuse it
-    return made
+    synced = traitlets.Any(default, help=text).tag(sync=True)
+    # traitlets does not validate a None that is allowed; here some traits take None, some refuse it
+    synced.allow_none = False
+    return synced
 
 
 SCORE_TRAITS = ("_header", "_buffer")
@@ -38,11 +41,16 @@ class ExplorerBase(anywidget.AnyWidget):
     have landed so far.
     """
 
+    if assets.is_built():  # else the first explorer says what to do; the import does not fail
+        _esm = assets.STATIC / "widget.js"
+        _css = assets.STATIC / "widget.css"
+
     selected = trait([], "The selected heads.")
     """The selected heads, a list of [layer, head] by the model's own layer numbers."""
 
     view = trait("tasks", "Which view is shown.")
-    """Which view is shown: ``"tasks"`` (one map a task), ``"agreement"`` (Always, Any and between) or ``"categories"``."""
+    """Which view is shown: ``"tasks"`` (one map a task), ``"agreement"`` (Always, Any and
+    between) or ``"categories"``."""
 
     tasks = trait([], "The tasks that are shown, in order.")
     """The names of the tasks that are shown, in order; at first all of them."""
@@ -51,51 +59,60 @@ class ExplorerBase(anywidget.AnyWidget):
     """The name of one task that is shown alone and large, or None for all of ``tasks``."""
 
     threshold = trait(None, "Heads that do not reach it are dimmed; None dims none.")
-    """Heads that do not reach it are dimmed; ``None`` dims none. What the number means is up to ``rule``."""
+    """Heads that do not reach it are dimmed; ``None`` dims none. ``rule`` says what the number
+    means."""
 
     rule = trait("value", "What the threshold's number means.")
-    """``"value"`` (a score), ``"top"`` (so many of each task's strongest heads), ``"percent"`` (so many percent of them) or
-    ``"elbow"`` (times the elbow of each task's sorted scores; 1 is the published cut-off). A new rule sets the
-    threshold it starts with: none, 10, 5 and 1."""
+    """``"value"`` (a score), ``"top"`` (so many of each task's strongest heads), ``"percent"``
+    (so many percent of them) or ``"elbow"`` (times the elbow of each task's sorted scores; 1
+    is the published cut-off). A new rule sets the threshold it starts with: none, 10, 5 and
+    1."""
 
     agreement = trait(
         1.0, "The fraction of runs that must reach the threshold, in the agreement view."
     )
-    """The fraction of its runs in which a head must reach the threshold in the agreement view: 0 is any run, 1 is always."""
+    """The fraction of its runs in which a head must reach the threshold in the agreement view:
+    0 is any run, 1 is always."""
 
     sign = trait("either", "What the threshold counts when scores are signed.")
-    """What the threshold counts when scores are signed: heads that matter ``"either"`` way (by size), ``"helps"`` or ``"hurts"``."""
+    """What the threshold counts when scores are signed: heads that matter ``"either"`` way (by
+    size), ``"helps"`` or ``"hurts"``."""
 
     reduction = trait("mean", "How runs become one number.")
     """How the runs of a head become one number: ``"mean"`` or ``"median"``."""
 
     normalize = trait(None, "Show shares of a task's whole.")
-    """``"share"`` shows ``|score|`` over its sum, a task's heads adding up to 1; ``None`` shows the score itself."""
+    """``"share"`` shows ``|score|`` over its sum, a task's heads adding up to 1; ``None`` shows
+    the score itself."""
 
     colormap = trait(None, "The colour map.")
-    """``"viridis"``, ``"cividis"``, ``"magma"``, ``"turbo"``, ``"blue-orange"``, or None: viridis, blue to orange for signed scores,
-    turbo for agreement."""
+    """``"viridis"``, ``"cividis"``, ``"magma"``, ``"turbo"``, ``"blue-orange"``, or None:
+    viridis, blue to orange for signed scores, turbo for agreement."""
 
     cap = trait(None, "Where colours end.")
-    """Where colours end: a score, a percentile such as ``"99%"``, or None (the 99.5th percentile rounded up to a tick)."""
+    """Where colours end: a score, a percentile such as ``"99%"``, or None (the 99.5th
+    percentile rounded up to a tick)."""
 
     orientation = trait(None, "The axis that has the layers.")
-    """The axis that has the layers, ``"y"`` or ``"x"``; None is y, and x in the categories view, as in the published figures."""
+    """The axis that has the layers, ``"y"`` or ``"x"``; None is y, and x in the categories
+    view, as in the published figures."""
 
     columns = trait(None, "How many maps stand side by side.")
     """How many maps stand side by side where there is room; None chooses by width."""
 
     isolated = trait(None, "The class of the categories' legend that stands out.")
-    """The entry of the categories' legend that stands out, such as ``"2 categories"``; None shows all alike."""
+    """The entry of the categories' legend that stands out, such as ``"2 categories"``; None
+    shows all alike."""
 
     hover = traitlets.Any(None, allow_none=True, help="The head that is pointed at.").tag(
         sync=True, echo_update=False
     )
-    """The head that is pointed at, [layer, head] or None. Pointing sends a message only while ``hover`` is observed by name; otherwise Python
-    knows it as of the last message about something else."""
+    """The head that is pointed at, [layer, head] or None. Pointing sends a message only while
+    ``hover`` is observed by name; otherwise Python knows it as of the last message about
+    something else."""
 
     _hover_heard = traitlets.Bool(False).tag(sync=True)
-    """Is somebody here observing ``hover``?"""
+    """Whether a handler observes ``hover``."""
 
     _header = traitlets.Dict().tag(sync=True)
     """What the buffer holds (:mod:`headwidget.display.wire`)."""
@@ -103,40 +120,60 @@ class ExplorerBase(anywidget.AnyWidget):
     _buffer = traitlets.Bytes().tag(sync=True)
     """The scores, as bytes (:mod:`headwidget.display.wire`)."""
 
-    _esm = traitlets.Unicode().tag(sync=True)
-    _css = traitlets.Unicode().tag(sync=True)
-
     _kind = "an explorer"
     preview: str | None
-    """The picture that stands in for the widget where none can run (GitHub, nbviewer): ``"png"``, ``"svg"``, or None for none."""
+    """The picture that stands in for the widget where none can run (GitHub, nbviewer):
+    ``"png"``, ``"svg"``, or None for none."""
 
     def __init__(self, scores: HeadScores, *, preview: str | None = "png", **traits: Any) -> None:
-        known = ("selected", *settings.NAMES)
-        if unknown := [name for name in traits if name not in (*known, "layout")]:
+        names = ("selected", *settings.NAMES)
+        if unknown := [name for name in traits if name not in (*names, "layout")]:
             raise TypeError(
-                f"an explorer has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}."
+                f"an explorer has no {', '.join(map(repr, unknown))}; it has {', '.join(names)}."
             )
         if not isinstance(scores, HeadScores):
             raise TypeError(
-                f"explore takes HeadScores or the path of a saved file; got {type(scores).__name__}."
+                "explore takes HeadScores or the path of a saved file; "
+                f"got {type(scores).__name__}."
             )
         if preview not in ("png", "svg", None):
             raise ValueError(f"preview {preview!r} is not known; use 'png', 'svg' or None.")
         self._shown, self.preview = scores, preview
-        self._told: set[str] = set()  # what the front end has just said
+        self._told: set[str] = set()  # the traits of the front end's message, while it is handled
         self._last_threshold: float | None = None
         header, buffer = wire.encode(scores)
         start: dict[str, Any] = {
             "selected": [],
             "tasks": list(scores.tasks),
-            **provenance.display(scores, traits),
+            **settings.start(scores, traits),
         }
         if isinstance(start.get("rule"), str):
             start.setdefault("threshold", START.get(start["rule"]))
             self._told = {"threshold"}  # what was asked for stays, whatever the rule starts with
-        assets = {"_esm": asset("widget.js"), "_css": asset("widget.css")}
-        super().__init__(_header=header, _buffer=buffer, **assets, **start)
+        self._add_front_end()
+        super().__init__(_header=header, _buffer=buffer, **start)
         self._told = set()
+
+    def _add_front_end(self) -> None:
+        """Add the traits ``_esm`` and ``_css``, which follow their files during development.
+
+        anywidget would add them, too, but with handlers that keep every widget for ever.
+        psygnal holds a bound method weakly.
+        """
+        self.add_traits(
+            _esm=traitlets.Unicode(assets.asset("widget.js")).tag(sync=True),
+            _css=traitlets.Unicode(assets.asset("widget.css")).tag(sync=True),
+        )
+        for name, reload in (("_esm", self._reload_script), ("_css", self._reload_style)):
+            watched = getattr(ExplorerBase, name, None)  # anywidget has made it FileContents
+            if watched is not None:
+                watched.changed.connect(reload)
+
+    def _reload_script(self, text: str) -> None:
+        self.set_trait("_esm", text)
+
+    def _reload_style(self, text: str) -> None:
+        self.set_trait("_css", text)
 
     @property
     def shown(self) -> HeadScores:
@@ -145,15 +182,16 @@ class ExplorerBase(anywidget.AnyWidget):
 
     @property
     def encoded(self) -> tuple[dict[str, Any], bytes]:
-        """The scores as the browser has them: header and buffer (:mod:`headwidget.display.wire`)."""
+        """The scores as the browser has them: header and buffer."""
         return self._header, self._buffer
 
     # ---- out ----
 
     def to_html(self, path: str | Path, *, title: str | None = None) -> Path:
-        """Write what is shown to a page that needs nothing else: no kernel, no network, no other file. Gives the path back.
+        """Write what is shown to a page that needs no kernel, no network and no other file.
 
-        The page opens from disk with everything working in the browser, in the state the explorer is in now.
+        The page opens from disk with everything working in the browser, in the state the
+        explorer is in now. Gives the path back.
 
         >>> import tempfile, headwidget as hw
         >>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9]]}, method="mine")
@@ -164,14 +202,17 @@ class ExplorerBase(anywidget.AnyWidget):
         return page.write(self, path, title=title)
 
     def to_png(self, path: str | Path, *, dpi: float = 160) -> Path:
-        """Write the current view as a picture, drawn by matplotlib (:meth:`HeadScores.figure`). Gives the path back."""
+        """Write the current view as a picture (:meth:`HeadScores.figure`). Gives the path back."""
         from headwidget.display import figure
 
         content = figure.png(*self._drawn(), dpi=dpi)
         return write_whole(path, lambda temporary: temporary.write_bytes(content))
 
     def to_svg(self, path: str | Path) -> Path:
-        """Write the current view as a drawing for print, made by matplotlib (:meth:`HeadScores.figure`). Gives the path back."""
+        """Write the current view as a drawing for print (:meth:`HeadScores.figure`).
+
+        Gives the path back.
+        """
         from headwidget.display import figure
 
         content = figure.svg(*self._drawn())
@@ -179,9 +220,8 @@ class ExplorerBase(anywidget.AnyWidget):
 
     def _drawn(self) -> tuple[HeadScores, settings.Settings]:
         """What is shown now, as figures take it."""
-        return self._shown, settings.settings(
-            self._shown, **{name: getattr(self, name) for name in settings.NAMES}
-        )
+        asked = {name: getattr(self, name) for name in settings.NAMES}
+        return self._shown, settings.settings(self._shown, **asked)
 
     def page_state(self) -> dict[str, Any]:
         """What a page must know to show the same: every setting and the selection."""
@@ -204,7 +244,7 @@ class ExplorerBase(anywidget.AnyWidget):
     # ---- traits ----
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
-        """What the front end says (ipywidgets calls this)."""
+        """Take what the front end says (ipywidgets calls this)."""
         self._told = set(sync_data)
         try:
             super().set_state(sync_data)
@@ -212,14 +252,20 @@ class ExplorerBase(anywidget.AnyWidget):
             self._told = set()
 
     def observe(
-        self, handler: Callable[..., Any], names: Any = traitlets.All, type: Any = "change"
-    ) -> None:  # noqa: A002
+        self,
+        handler: Callable[..., Any],
+        names: Any = traitlets.All,
+        type: Any = "change",  # noqa: A002
+    ) -> None:
         super().observe(handler, names, type)
         self._hear_hover()
 
     def unobserve(
-        self, handler: Callable[..., Any], names: Any = traitlets.All, type: Any = "change"
-    ) -> None:  # noqa: A002
+        self,
+        handler: Callable[..., Any],
+        names: Any = traitlets.All,
+        type: Any = "change",  # noqa: A002
+    ) -> None:
         super().unobserve(handler, names, type)
         self._hear_hover()
 
@@ -232,10 +278,8 @@ class ExplorerBase(anywidget.AnyWidget):
 
     @traitlets.observe("rule")
     def _new_rule(self, change: Any) -> None:
-        together = (
-            "threshold" in self._told or self.threshold != self._last_threshold
-        )  # asked for at once, or held back with it
-        if not together:
+        # A threshold that comes with the rule stays: in one message, or held back with it.
+        if "threshold" not in self._told and self.threshold == self._last_threshold:
             self.threshold = START[change["new"]]
 
     @traitlets.observe("threshold")
@@ -263,28 +307,25 @@ class ExplorerBase(anywidget.AnyWidget):
         try:
             return settings.selected(self._shown, [proposal["value"]])[0]
         except ValueError as error:
-            raise TraitError(
-                str(error).replace(
-                    "selected is a list of [layer, head]", "hover is [layer, head] or None"
-                )
-            ) from None
+            text = str(error).replace(
+                "selected is a list of [layer, head]", "hover is [layer, head] or None"
+            )
+            raise TraitError(text) from None
 
     def __repr__(self) -> str:
         return f"Explorer({self._shown!r})"
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """A misspelt trait is an error, not a new attribute; and what was sent to the browser cannot be exchanged here alone."""
+        """Refuse a misspelt trait, and other scores than those that the browser has."""
         if name == "scores":
             raise AttributeError(
                 "an explorer keeps its scores; make another with hw.explore(scores)."
             )
         if not name.startswith("_") and not hasattr(type(self), name) and name != "preview":
-            near = difflib.get_close_matches(
-                name, [own for own in self.trait_names() if not own.startswith("_")], 1
-            )
-            raise AttributeError(
-                f"{self._kind} has no {name!r}{f'; did you mean {near[0]!r}?' if near else '.'}"
-            )
+            public = [trait for trait in self.trait_names() if not trait.startswith("_")]
+            near = difflib.get_close_matches(name, public, 1)
+            meant = f"; did you mean {near[0]!r}?" if near else "."
+            raise AttributeError(f"{self._kind} has no {name!r}{meant}")
         super().__setattr__(name, value)
 
 
@@ -311,10 +352,13 @@ class Explorer(ExplorerBase):
 
 
 def explore(scores: HeadScores | str | Path, **traits: Any) -> Explorer:
-    """The widget for some scores, or for the path of a saved file; keywords set its traits (:class:`Explorer`).
+    """The widget for scores, or for the path of a saved file.
+
+    Keywords set its traits (:class:`Explorer`).
 
     >>> import headwidget as hw
-    >>> hw.explore(hw.HeadScores.from_arrays({"copy": [[0.1, 0.9]]}, method="mine"), threshold=0.5).threshold
+    >>> scores = hw.HeadScores.from_arrays({"copy": [[0.1, 0.9]]}, method="mine")
+    >>> hw.explore(scores, threshold=0.5).threshold
     0.5
     """
     if isinstance(scores, (str, Path)):
@@ -332,15 +376,18 @@ def compare(
     normalize: str | None = None,
     **traits: Any,
 ) -> Explorer:
-    """The widget for two scores: for every task both have, ``a``, ``b`` and ``a − b`` beside each other.
+    """The widget for two scores: for every task both have, ``a``, ``b`` and ``a − b``.
 
-    The maps share cursor, threshold and selection. What is shown is what :func:`difference` gives, and that is where the
-    keywords are explained; further keywords set the explorer's traits. ``compare(…).scores`` are the scores shown.
+    The maps share cursor, threshold and selection. What is shown is what :func:`difference`
+    gives, and that is where the keywords are explained; further keywords set the explorer's
+    traits. ``compare(…).scores`` are the scores shown.
 
     >>> import headwidget as hw
-    >>> small, large = (hw.HeadScores.from_arrays({"copy": [[1.0] * n] * n}, method="mine", meta={"model": f"model-{n}"}) for n in (2, 4))
-    >>> hw.compare(small, large).tasks
-    ['copy: model-2', 'copy: model-4', 'copy: model-2 − model-4']
+    >>> def scores(name: str, size: int) -> hw.HeadScores:
+    ...     maps = {"copy": [[1.0] * size] * size}
+    ...     return hw.HeadScores.from_arrays(maps, method="mine", meta={"model": name})
+    >>> hw.compare(scores("small", 2), scores("large", 4)).tasks
+    ['copy: small', 'copy: large', 'copy: small − large']
     """
     return Explorer(
         difference(a, b, names=names, tasks=tasks, heads=heads, normalize=normalize),

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwidget.display.settings import percentile
-
 if TYPE_CHECKING:
     from headwidget.scores.reduce import Array
 
@@ -51,6 +49,14 @@ def colour_range(maps: Sequence[Array], signed: bool, cap: float | str | None = 
     return Range(
         low, high, step, low_capped=least < low * 1.000001, high_capped=most > high * 1.000001
     )
+
+
+def percentile(cap: float | str | None) -> float:
+    """The percentile of ``|score|`` where colours end, when ``cap`` is no number.
+
+    It is 99.5 unless the cap says another, such as "99%".
+    """
+    return float(cap[:-1]) if isinstance(cap, str) else 99.5
 
 
 def bar_ticks(span: Range) -> list[tuple[float, str]]:

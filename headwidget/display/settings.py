@@ -8,9 +8,11 @@ from __future__ import annotations
 import numbers
 import operator
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headwidget.display.views import VIEWS
 from headwidget.scores import provenance, threshold
 from headwidget.scores.threshold import START, Threshold
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from headwidget.scores import HeadScores
 
 CHOICES: dict[str, tuple[str | None, ...]] = {
-    "view": ("tasks", "agreement", "categories"),
+    "view": tuple(VIEWS),
     **threshold.CHOICES,
     "colormap": (None, "viridis", "cividis", "magma", "turbo", "blue-orange"),
     "orientation": (None, "y", "x"),
@@ -59,11 +61,22 @@ def settings(scores: HeadScores, **given: Any) -> Settings:
         raise TypeError(
             f"there is no setting {', '.join(map(repr, unknown))}; the settings are {', '.join(NAMES)}."
         )
-    asked = provenance.display(scores, given)
+    asked = start(scores, given)
     checks = {name: check(scores, name, value) for name, value in asked.items()}
     checks.setdefault("threshold", START[checks.get("rule", "value")])
     checks.setdefault("tasks", list(scores.tasks))
     return Settings(**{**checks, "tasks": tuple(checks["tasks"])})
+
+
+def start(scores: HeadScores, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that scores are shown with at first: what is given, else what they ask for.
+
+    A view that this version does not have is shown as any other scores are.
+    """
+    asked = provenance.display(scores, given)
+    if "view" not in given and asked.get("view") not in VIEWS:
+        asked.pop("view", None)
+    return asked
 
 
 def check(scores: HeadScores, name: str, value: Any) -> Any:
@@ -123,11 +136,6 @@ def _cap(_: HeadScores, value: Any) -> float | str | None:
     raise ValueError(
         f"cap is a number above 0, a percentile such as '99%', or None to choose one; got {value!r}."
     )
-
-
-def percentile(cap: float | str | None) -> float:
-    """The percentile of ``|score|`` where colours end, when ``cap`` is no number: 99.5 unless it says another."""
-    return float(cap[:-1]) if isinstance(cap, str) else 99.5
 
 
 def _columns(_: HeadScores, value: Any) -> int | None:

@@ -17,7 +17,6 @@ exported page. The size does not grow with the number of prompts (``reduce.MOST_
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,7 +73,8 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         "version": VERSION,
         "method": scores.method,
         "signed": scores.signed,
-        "model": str(scores.meta.get("model", "")),
+        "ranked_by": scores.ranked_by,
+        "model": scores.record.model or "",
         "partial": scores.partial,
         "about": provenance.about(scores),
         "axes": provenance.axes(scores),
@@ -87,13 +87,12 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
 
 def _unscored(scores: HeadScores) -> dict[str, list[int]]:
     """The rows of each task that a live run has not come to yet."""
-    known = scores.meta.get("unscored")
-    found = known if isinstance(known, Mapping) else {}
+    unscored = scores.record.unscored
     rows = range(scores.shape[0])
     return {
-        name: [row for row in found[name] if row in rows]
-        for name in scores.tasks
-        if isinstance(found.get(name), Sequence)
+        task: [row for row in unscored[task] if row in rows]
+        for task in scores.tasks
+        if task in unscored
     }
 
 

@@ -73,7 +73,7 @@ def same_model(name: str, scores: HeadScores, model: Model, stacklevel: int) -> 
             f"the scores {name!r} are of {layers} layers x {heads} heads, {model.name} has "
             f"{rows} x {columns}: they are of another model."
         )
-    weights = scores.meta.get("weights")
+    weights = scores.record.weights
     if weights is None:
         warnings.warn(
             f"the scores {name!r} do not say which weights they are of; they are taken to be "
@@ -83,7 +83,7 @@ def same_model(name: str, scores: HeadScores, model: Model, stacklevel: int) -> 
     elif weights != model.fingerprint():
         raise ValueError(
             f"the scores {name!r} are of other weights "
-            f"({scores.meta.get('model', 'unknown model')}) than {model.name}'s: "
+            f"({scores.record.model or 'unknown model'}) than {model.name}'s: "
             "its top heads are not theirs. "
             "Score this very model, with hw.score(model, …)."
         )

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from headwidget.interventions.sampling import Head, controls
 from headwidget.models import Model
-from headwidget.scores import HeadScores, reduce
+from headwidget.scores import HeadScores, rank
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ def head_sets(
     tasks: Sequence[str],
     ks: Sequence[int],
     draws: int,
-    by: str | None,
+    by: rank.RankedBy | None,
     seed: int,
     model: Model,
 ) -> list[HeadSet]:
@@ -53,7 +51,7 @@ def head_sets(
         for task in tasks:
             if task not in scores.tasks:
                 continue
-            ranked = _ranked(scores, task, ks[-1], by)
+            ranked = rank.top(scores, task, ks[-1], by=by)  # (row, head)
             for k in ks:
                 top = tuple(ranked[:k])
                 sets.append(HeadSet(method, task, k, 0, top, k))
@@ -61,13 +59,6 @@ def head_sets(
                     in_top = len(set(heads) & set(top))
                     sets.append(HeadSet(method, task, k, draw, heads, in_top))
     return sets
-
-
-def _ranked(scores: HeadScores, task: str, count: int, by: str | None) -> list[Head]:
-    """The first ``count`` heads of a task; layers without attention have no row."""
-    mean = reduce.mean(scores.values(task))
-    by_size = by == "size" or (by is None and scores.by_size)
-    return list(reduce.top(np.abs(mean) if by_size else mean, count))
 
 
 def _task_names(named: Mapping[str, HeadScores]) -> list[str]:

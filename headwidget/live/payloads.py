@@ -9,7 +9,7 @@ import numpy as np
 
 from headwidget.live import reading
 from headwidget.models import Model
-from headwidget.scores import HeadScores, reduce
+from headwidget.scores import HeadScores, rank, reduce
 from headwidget.scoring import registry
 from headwidget.scoring.memory import out_of_memory
 from headwidget.tasks import Task
@@ -36,6 +36,7 @@ def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
         method=method,
         layers=[layer.index for layer in model.layers],
         signed=registry.find(method).signed,
+        ranked_by=registry.find(method).ranked_by,
         categories={task.name: task.category for task in tasks if task.category is not None},
         runs={name: ["not scored yet"] for name in names},
         meta={
@@ -90,18 +91,16 @@ def head(
 
 
 def ranks(results: Mapping[str, HeadScores], row: int, number: int) -> list[dict[str, Any]]:
-    """Where a head stands in each task of each method, 1 is first; by size where the sign means which way."""
+    """The rank of a head in each task of each method, 1 is first."""
     found = []
     for name, scores in results.items():
         for task in scores.tasks:
             mean = reduce.mean(scores.values(task))
-            strength = np.abs(mean) if scores.by_size else mean
-            place = 1 + int((strength > strength[row, number]).sum())
             found.append(
                 {
                     "method": name,
                     "task": task,
-                    "rank": place,
+                    "rank": int(rank.ranks(scores, task)[row, number]),
                     "of": int(mean.size),
                     "value": float(mean[row, number]),
                     "partial": scores.partial,

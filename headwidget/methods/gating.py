@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from headwidget.methods.gate_fits import Fits, Prompts
 from headwidget.models import Model
-from headwidget.scores.provenance import digest
+from headwidget.scores.record import digest
 from headwidget.scoring import gated_forward
 from headwidget.scoring.checks import at_least, between
 from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport

@@ -380,6 +380,7 @@ METHOD = Method(
     run,
     Probe,
     signed=True,
+    ranked_by="size",
     together=True,
     check_tasks=check_tasks,
     # a probe may well tell apart what the model cannot do

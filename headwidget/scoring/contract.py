@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headwidget.scores.rank import RankedBy
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -153,6 +155,8 @@ class Method:
     """
     signed: bool
     """Does a score's sign mean something?"""
+    ranked_by: RankedBy = "mean"
+    """Are heads ranked by their mean over runs or by its absolute value ("size")?"""
     together: bool = False
     """Must all tasks be scored in one job, because they are compared or share work?"""
     check: Callable[[Model], None] = lambda model: None

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import torch
 
 from headwidget.models import Model, hooks
-from headwidget.scores import HeadScores, chance, provenance
+from headwidget.scores import HeadScores, chance
+from headwidget.scores.record import digest
 from headwidget.scoring.batch import batches, correct, forward, plan
 from headwidget.scoring.cells import Cells
 from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
@@ -296,6 +297,7 @@ class Scoring:
             runs=runs,
             layers=[layer.index for layer in self.model.layers],
             signed=self.method.signed and not getattr(self.options, "abs", False),
+            ranked_by=self.method.ranked_by,
             categories=categories,
             meta=meta,
             aspects=arrays,
@@ -341,7 +343,7 @@ class Scoring:
         record = dict(report.record)
         if report.labels is not None or report.runs is not None:
             # runs that are fits, or held-out prompts: the method was fitted on the others
-            record["made_from"] = [provenance.digest(e.label) for e in task.examples]
+            record["made_from"] = [digest(e.label) for e in task.examples]
         warnings = [record.pop("warning", None), self._at_chance(accuracy)]
         if any(warnings):
             record["warning"] = " ".join(warning for warning in warnings if warning)

@@ -1,4 +1,5 @@
-// The colours of maps and categories, as hex stops from low to high. Twin of headwidget/palette.py.
+// The colours of maps and categories, as hex stops from low to high. Twin of
+// headwidget/display/palette.py.
 
 import type { MapName } from "./settings";
 
@@ -22,19 +23,19 @@ const DARK_DIVERGING =
 
 interface Categories {
   /** Blue, orange, green and red as in the published figure, then more. */
-  readonly own: string;
+  readonly single: string;
   /** Heads of 2, 3 and 4 categories. */
   readonly several: string;
   readonly unclassified: string;
 }
 export const CATEGORIES: Record<Scheme, Categories> = {
   light: {
-    own: "4a7ad8 fe8700 1fca7f ed492b 8fd8f7 b5b000 b0146a 5b6b7b",
+    single: "4a7ad8 fe8700 1fca7f ed492b 8fd8f7 b5b000 b0146a 5b6b7b",
     several: "5e0b92 3f230e f496dd",
     unclassified: "d9d9d9",
   },
   dark: {
-    own: "257df9 ff9909 32cd94 eb5924 8fd8f7 c9c430 d8408f 94a5b5",
+    single: "257df9 ff9909 32cd94 eb5924 8fd8f7 c9c430 d8408f 94a5b5",
     several: "7a2bd4 854c21 fad3eb",
     unclassified: "383838",
   },
@@ -52,10 +53,10 @@ export function stops(name: MapName, scheme: Scheme): Rgb[] {
   return list(name === "blue-orange" && scheme === "dark" ? DARK_DIVERGING : MAPS[name]);
 }
 
-/** The colour of every class of the legend, by place: Unclassified, each category, "2 categories", and so on. */
+/** The colour of every class of the legend, by place: Unclassified, each category, "2 categories" … */
 export function categoryColours(categories: number, scheme: Scheme): Rgb[] {
-  const { own, several, unclassified } = CATEGORIES[scheme];
-  const [colours, more] = [list(own), list(several)];
+  const { single, several, unclassified } = CATEGORIES[scheme];
+  const [colours, more] = [list(single), list(several)];
   const count = categories - 1;
   return [
     hex(unclassified),
@@ -80,15 +81,19 @@ function between(colours: readonly Rgb[], way: number): Rgb {
   return [mix(a[0], b[0]), mix(a[1], b[1]), mix(a[2], b[2])];
 }
 
+/** The colours by place: 256 of a map, or one for each class of the legend. */
+export const coloursByPlace = (scale: MapName | null, scheme: Scheme, categories: number): Rgb[] =>
+  scale === null ? categoryColours(categories, scheme) : ramp(stops(scale, scheme));
+
 /** Colours as canvas pixels of that opacity, four bytes each. */
 export function pixels(colours: readonly Rgb[], opacity: number): Uint32Array {
   const alpha = Math.round(255 * opacity) << 24;
-  const found = new Uint32Array(colours.length);
-  for (let i = 0; i < found.length; i++) {
+  const out = new Uint32Array(colours.length);
+  for (let i = 0; i < out.length; i++) {
     const [r, g, b] = colours[i]!;
-    found[i] = r | (g << 8) | (b << 16) | alpha; // every platform that runs a browser is little-endian
+    out[i] = r | (g << 8) | (b << 16) | alpha; // browsers run on little-endian platforms only
   }
-  return found;
+  return out;
 }
 
 export const css = ([r, g, b]: Rgb): string => `rgb(${r} ${g} ${b})`;

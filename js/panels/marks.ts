@@ -1,8 +1,10 @@
-// What is drawn over the cells: outlines of selected heads, the cross hair, the head pointed at, and the box.
+// What is drawn over the cells: outlines of selected heads, the cross hair, the head pointed at,
+// and the box.
 
 import type { Layout } from "../display/layout";
 import { selectedCells } from "../display/selection";
-import type { Cell, State } from "../store";
+import type { Cell } from "../scores/head_scores";
+import type { MapState } from "../state";
 
 /** CSS pixels that outlines may reach beyond the map. */
 export const MARGIN = 4;
@@ -10,7 +12,7 @@ export const MARGIN = 4;
 /** Outlines that show on any colour: white on black. */
 export function drawMarks(
   canvas: HTMLCanvasElement,
-  state: State,
+  state: MapState,
   layout: Layout,
   layersOn: "y" | "x",
 ): void {

@@ -1,4 +1,5 @@
-// A menu: a button that opens a box, filled when it is first opened (a first paint waits for nothing that is not seen).
+// A menu: a button that opens a box, filled when it is first opened, so that a first paint does
+// not wait for it.
 
 import { make } from "./dom";
 

@@ -47,7 +47,9 @@ describe("the store", () => {
     store.point({ row: 0, head: 1, place: { x: 0, y: 0 } });
     expect(heard).not.toHaveBeenCalled();
     nextFrame();
-    expect(heard).toHaveBeenCalledExactlyOnceWith(new Set(["threshold", "point", "cursor"]));
+    expect(heard).toHaveBeenCalledExactlyOnceWith(
+      new Set(["threshold", "point", "cursor", "picture"]),
+    );
   });
 
   it("saves a drag now and then, with the last value, and hover only when Python listens", () => {

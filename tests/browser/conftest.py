@@ -1,4 +1,5 @@
-"""A real Chromium, a real Jupyter server with folders of its own, and a second client that reads the kernel's truth."""
+"""A real Chromium, a real Jupyter server with folders of its own, and a second client that
+reads the kernel's truth."""
 
 from __future__ import annotations
 
@@ -169,11 +170,16 @@ _OPEN = """async (path) => {
 }"""
 _RUN_ALL = """() => {
     window.testDone = false;
-    window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => { window.testDone = true; });
+    const done = () => { window.testDone = true; };
+    window.jupyterapp.commands.execute('notebook:run-all-cells').then(done);
 }"""
 
-_WRONG = """() => Array.from(window.testPanel.model.cells).flatMap((cell) =>
-    cell.type === 'code' ? cell.outputs.toJSON().filter((o) => o.output_type === 'error').map((o) => o.traceback.join('\\n')) : [])"""
+_WRONG = """() => {
+    const cells = Array.from(window.testPanel.model.cells).filter((cell) => cell.type === 'code');
+    const outputs = cells.flatMap((cell) => cell.outputs.toJSON());
+    const errors = outputs.filter((output) => output.output_type === 'error');
+    return errors.map((error) => error.traceback.join('\\n'));
+}"""
 
 
 def open_in(page: Page, server: Server, path: str, *, app: str = "lab") -> Kernel:
@@ -206,7 +212,8 @@ def run_notebook(
 
 @pytest.fixture
 def open_notebook(page: Page, server: Server) -> Iterator[Callable[..., Kernel]]:
-    """``run_notebook`` for this test's page, cleaned up after it: kernels shut down and clients closed."""
+    """``run_notebook`` for this test's page, cleaned up after it: kernels shut down and
+    clients closed."""
     kernels: list[Kernel] = []
 
     def run(path: str, **options: Any) -> Kernel:
@@ -224,18 +231,15 @@ Show = Callable[..., ExplorerPage]
 
 
 @pytest.fixture
-def show(context: BrowserContext, tmp_path: Path) -> Show:
+def show(context: BrowserContext, tmp_path: Path) -> Iterator[Show]:
     """An explorer's page; nothing may go wrong in it."""
 
     def made(scores: hw.HeadScores, **traits: Any) -> ExplorerPage:
-        view, _, wrong = open_page(
-            context, hw.explore(scores, **traits).to_html(tmp_path / "heads.html")
-        )
-        view.wrong = wrong  # type: ignore[attr-defined]
+        path = hw.explore(scores, **traits).to_html(tmp_path / "heads.html")
+        view, _, _ = open_page(context, path)
         pages.append(view)
         return view
 
     pages: list[ExplorerPage] = []
-    yield made  # type: ignore[misc]
-    for view in pages:
-        assert view.wrong == []  # type: ignore[attr-defined]
+    yield made
+    assert [view.wrong for view in pages] == [[]] * len(pages)

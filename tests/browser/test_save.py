@@ -18,8 +18,8 @@ from headwidget.display.settings import settings
 from headwidget.scores import threshold
 from tests.support import made_up
 
-from .conftest import wait_until
 from .explorer_page import ExplorerPage, open_page
+from .hosts import wait_until
 
 NAMES = {0: 'less < more & "quoted"', 1: "=SUM(A1), Ünï 🎉"}
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
+import shutil
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -315,6 +319,53 @@ def test_a_front_end_that_is_not_built_gives_the_command(
     monkeypatch.setattr(assets, "STATIC", tmp_path)
     with pytest.raises(FileNotFoundError, match="npm run build"):
         hw.explore(scores)
+
+
+def test_a_package_that_is_not_built_is_imported_and_says_what_to_do(tmp_path: Path) -> None:
+    package = Path(hw.__file__).parent
+    shutil.copytree(
+        package, tmp_path / "headwidget", ignore=shutil.ignore_patterns("static", "__pycache__")
+    )
+    code = (
+        "import headwidget as hw\n"
+        "from headwidget.display import explorer\n"
+        "print(hw.__file__)\n"
+        "hw.explore(hw.HeadScores.from_arrays({'a': [[1.0]]}, method='m'))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert done.stdout.strip() == str(tmp_path / "headwidget" / "__init__.py"), done.stderr
+    assert "front end is not built (widget.js is missing): run `make build`" in done.stderr
+
+
+def test_script_and_style_are_files_that_open_widgets_follow(scores: hw.HeadScores) -> None:
+    """anywidget watches the files where ANYWIDGET_HMR is set; here nothing watches them."""
+    files = {"_esm": "widget.js", "_css": "widget.css"}
+    explorer, other = hw.explore(scores), hw.explore(scores)
+    for name, file in files.items():
+        watched = getattr(explorers.ExplorerBase, name)
+        assert getattr(explorer, name) == (assets.STATIC / file).read_text(encoding="utf-8")
+        assert name in explorer.get_state() and str(watched) == getattr(explorer, name)
+        watched.changed.emit(f"new {file}")
+        assert getattr(explorer, name) == getattr(other, name) == f"new {file}"
+    assert "watchfiles" not in sys.modules
+    assert hw.explore(scores).get_state()["_esm"] == str(explorers.ExplorerBase._esm)  # type: ignore[misc]
+
+
+def test_a_closed_explorer_is_kept_by_nobody(scores: hw.HeadScores) -> None:
+    explorer = hw.explore(scores)
+    held = weakref.ref(explorer)
+    explorer.close()
+    del explorer
+    gc.collect()
+    assert held() is None
 
 
 def test_the_bundle_is_small() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwidget.display.settings import CHOICES, NAMES, START, check, percentile, selected, settings
+from headwidget.display.scales import percentile
+from headwidget.display.settings import CHOICES, NAMES, START, check, selected, settings
 from headwidget.scores import HeadScores
 
 SCORES = HeadScores.from_arrays(
@@ -140,7 +141,7 @@ def test_a_wrong_value_gets_its_sentence(name: str, value: Any, sentence: str) -
     assert str(alone.value).endswith(".")
 
 
-RIGHT = [
+RIGHT: list[tuple[str, Any, Any]] = [
     *((name, value, value) for name, values in CHOICES.items() for value in values),
     ("tasks", ("a, b",), ["a, b"]),
     ("tasks", [], []),

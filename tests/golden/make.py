@@ -1,7 +1,9 @@
-"""Makes the golden fixtures that hold the Python and TypeScript twins together: python tests/golden/make.py.
+"""Makes the golden fixtures that hold the Python and TypeScript twins together: python
+tests/golden/make.py.
 
-The expectations of reduce.json and views.json are worked out here and in reference.py the slow way, from the definitions, in
-plain Python: a third opinion that neither twin shares code with. wire.json is what ``wire.encode`` sends for one of the cases.
+The expectations of reduce.json and views.json are worked out here and in reference.py
+the slow way, from the definitions, in plain Python: a third opinion that neither twin
+shares code with. wire.json is what ``wire.encode`` sends for one of the cases.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ def cases() -> list[dict[str, Any]]:
     for run in edge:
         run[1][2] = f32(
             0.7
-        )  # as a double, 0.7 is more than its float32: compared carelessly, this head falls below 0.7
+            # as a double, 0.7 is more than its float32: compared carelessly, this head
+            # falls below 0.7
+        )
     edge[0][0][0] = f32(0.7)
     flat = [[[f32(0.25)] * 3] * 2]
     return [
@@ -115,7 +119,8 @@ def expected(values: Runs) -> dict[str, Any]:
 
 
 def packed(column: list[float], ranks: list[int]) -> list[float]:
-    """What the wire keeps of one head's sorted runs, in exact fractions: between least and most whole 65535ths of the range, rounded down."""
+    """What the wire keeps of one head's sorted runs, in exact fractions: between least and
+    most whole 65535ths of the range, rounded down."""
     least, most = Fraction(column[0]), Fraction(column[-1])
     inner = [
         math.floor((Fraction(column[rank]) - least) / (most - least) * 65535)
@@ -157,7 +162,7 @@ def wire_case() -> dict[str, Any]:
             "dropped": [{"why": "too long", "count": 3}],
         }
     }
-    given = {
+    given: dict[str, Any] = {
         "method": "mine",
         "layers": [3, 7, 11],
         "categories": {"long": "memory"},
@@ -186,7 +191,8 @@ def wire_case() -> dict[str, Any]:
 
 
 def scales_case() -> dict[str, Any]:
-    """Ranges worked out by hand: the 99.5th percentile of the size, rounded up to a tick of 1, 2, 2.5 or 5 times a power of ten."""
+    """Ranges worked out by hand: the 99.5th percentile of the size, rounded up to a tick
+    of 1, 2, 2.5 or 5 times a power of ten."""
     one_large = [0.0005] * 199 + [0.0031]  # 200 heads: the percentile is the largest
     capped = [0.0005] * 198 + [0.0031, 0.9] + [0.0005] * 400  # of 600, 0.9 and 0.0031 lie beyond it
     ranges = [
@@ -487,7 +493,10 @@ def bits(mask: list[bool] | None) -> str | None:
 
 
 def views_case() -> dict[str, Any]:
-    """Scores as values and as they cross the wire, and for all that is asked the picture. Values are shortened: compare them as float32."""
+    """Scores as values and as they cross the wire, and for all that is asked the picture.
+
+    Values are shortened: compare them as float32.
+    """
     from headwidget.display import wire
     from headwidget.scores import HeadScores
 
@@ -558,7 +567,8 @@ def many_case() -> dict[str, Any]:
 
 
 def palette_case() -> dict[str, Any]:
-    """matplotlib's maps at even distances, our own diverging map, and the colours of up to ten categories."""
+    """matplotlib's maps at even distances, our own diverging map, and the colours of up to
+    ten categories."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
@@ -590,6 +600,31 @@ def palette_case() -> dict[str, Any]:
     }
 
 
+def rank_case() -> list[dict[str, Any]]:
+    """Means of heads (with ties, and zeros of both signs), and the rank of each by mean and by size."""
+    maps = {
+        "signed": [0.5, -0.75, 0.25, 0.5, -2.0, 0.0],
+        "unsigned, ties": [0.25, 0.25, 1.0, 0.0, 1.0, 0.25],
+        "all alike": [f32(0.1)] * 6,
+        "zeros of both signs": [0.0, -0.0, 1.0, -1.0, -0.0, 0.0],
+        "one head": [-0.5],
+    }
+    found = []
+    for name, means in maps.items():
+        for by in ("mean", "size"):
+            values = [abs(mean) if by == "size" else mean for mean in means]
+            found.append(
+                {
+                    "name": f"{name}, by {by}",
+                    "ranked_by": by,
+                    "means": means,
+                    "ranks": [1 + sum(other > value for other in values) for value in values],
+                    "first": sorted(range(len(values)), key=lambda i: (-values[i], i)),
+                }
+            )
+    return found
+
+
 def write(name: str, content: object) -> None:
     (HERE / name).write_text(
         json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
@@ -598,6 +633,7 @@ def write(name: str, content: object) -> None:
 
 if __name__ == "__main__":
     write("reduce.json", [{**case, "expected": expected(case["values"])} for case in cases()])
+    write("rank.json", rank_case())
     write("wire.json", wire_case())
     write("scales.json", scales_case())
     write("views.json", views_case())

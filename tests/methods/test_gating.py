@@ -437,19 +437,3 @@ def test_the_progress_bar_counts_updates(capfd: pytest.CaptureFixture[str]) -> N
 
 
 # ---- a real model ----
-
-
-@pytest.mark.alone
-def test_the_heads_that_are_kept_are_enough_for_a_real_model() -> None:
-    """Of the embedded model's 270 heads, those that stay on do both tasks as well as all do; as many random ones of the same layers do neither."""
-    model = hw.load()
-    tasks = hw.tasks.suite("math-syntax")
-    scores = hw.score(model, tasks, "gating", preset="quick", updates=16, fits=1, progress=False)
-    some = [hw.Task(task.name, task.examples[::4]) for task in tasks]  # 30 prompts of each
-    frame = hw.keep_only(model, scores, some, draws=1, progress=False)
-    for task in tasks:
-        accuracy = frame[frame["task"] == task.name].groupby("kind")["accuracy"]
-        heads = frame[(frame["task"] == task.name) & (frame["kind"] == "kept")]["heads"]
-        assert accuracy.min()["kept"] >= accuracy.mean()["all"] - 0.05, frame
-        assert accuracy.max()["random"] < accuracy.mean()["all"] - 0.5, frame
-        assert heads.max() < 0.6 * 270

@@ -292,7 +292,7 @@ def _only(model: hw.Model, rows: tuple[int, ...]) -> hw.Model:
 @pytest.mark.parametrize("sample", [8192, 64])
 def test_no_tensor_is_larger_than_the_chunk(sample: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extremes, "SAMPLE", sample)
-    made_of = []
+    made_of: list[Any] = []
 
     class Sizes(TorchDispatchMode):
         def __torch_dispatch__(

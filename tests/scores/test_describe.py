@@ -172,7 +172,7 @@ def test_a_head_that_stands_out_is_said_to() -> None:
     )
     assert (
         hw.describe(scores(-0.5, signed=True), 4, 7)
-        == "Head 4.7, of 120: mine: 1st by size for copy (it hurts) with -0.5 (95% interval -0.51 to -0.49)."
+        == "Head 4.7, of 120: mine: last for copy (it hurts) with -0.5 (95% interval -0.51 to -0.49)."
     )
 
 

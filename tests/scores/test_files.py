@@ -67,6 +67,23 @@ def test_the_test_file_itself_is_good(tmp_path: Path) -> None:
     )  # so that what follows fails for its own reason
 
 
+def test_files_from_before_ranked_by_was_a_field_are_ranked_as_they_were(tmp_path: Path) -> None:
+    assert hw.open(write(tmp_path / "plain")).ranked_by == "mean"
+    probe = header(meta={"display": {"normalize": "share"}})
+    assert hw.open(write(tmp_path / "probe", probe)).ranked_by == "size"
+    assert hw.open(write(tmp_path / "new", header(ranked_by="size"))).ranked_by == "size"
+
+
+STORED = sorted((Path(__file__).parents[2] / "notebooks" / "data").glob("*.safetensors"))
+
+
+@pytest.mark.parametrize("path", STORED, ids=[path.stem for path in STORED])
+def test_stored_files_open(path: Path, tmp_path: Path) -> None:
+    scores = hw.open(path)
+    again = hw.open(scores.save(tmp_path / "again.safetensors"))
+    assert again.ranked_by == scores.ranked_by == "mean" and again.meta == scores.meta
+
+
 def test_a_failed_save_leaves_the_old_file_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,12 +108,15 @@ def test_a_failed_save_leaves_the_old_file_as_it_was(
         ("[1]", "not a JSON object"),
         (header(version=None), "no version"),
         (header(version=True), "no version"),
-        (header(version=3), "version 3; this headwidget reads versions 1 and 2"),
+        (header(version=3), "version 3, written by a newer headwidget; upgrade to open it"),
+        (header(version=0), "version 0; this headwidget reads versions 1 to 2"),
         (header(version=2, aspects=["a", "a"]), "aspects"),
         (header(version=2, aspects={"a": 1}), "aspects"),
         (header(version=2, aspects=["a"]), "its tensors are"),
         (header(method=3), "method is missing or of the wrong kind"),
         (header(signed="yes"), "signed"),
+        (header(ranked_by="sum"), "ranked_by is missing or of the wrong kind"),
+        (header(ranked_by=["mean"]), "ranked_by"),
         (header(layers=[0, "1"]), "layers"),
         (header(layers=[0, 0]), "a number of its own"),
         (header(heads=-3), "heads"),

@@ -278,7 +278,7 @@ def test_what_a_probe_rests_on_is_said_in_words() -> None:
         "accuracy": 0.949,
         "chance": 0.125,
         "control_accuracy": 0.1,
-        "surface": {"accuracy": 1.0},
+        "surface": 1.0,
         "tasks": ["a", "b"],
         "confusion": [[5, 1], [3, 6]],
     }
@@ -291,7 +291,14 @@ def test_what_a_probe_rests_on_is_said_in_words() -> None:
         == "94% of held-out examples right; chance 12%, shuffled labels 10%, words of the prompts alone 100%"
     )
     assert about["taken for another"] == "b for a 3, a for b 1"
-    for wrong in ({"confusion": [[1]]}, {"confusion": "x"}, {"accuracy": "x"}, {"tasks": 3}):
+    wrong_kinds = (
+        {"confusion": [[1]]},
+        {"confusion": "x"},
+        {"accuracy": "x"},
+        {"tasks": 3},
+        {"surface": "x"},
+    )
+    for wrong in wrong_kinds:
         provenance.about(
             hw.HeadScores.from_arrays(
                 {"a": [[1.0]]}, method="probe", meta={"probe": {**known, **wrong}}

@@ -1,104 +1,183 @@
-"""The agreement view: a row a task with what it reaches Always and in Any run. Twin of ``js/display/views/agreement.ts``.
+"""The agreement view: a row a task, with what a head reaches Always and in Any run.
 
-Between Always and Any stands the agreement asked for. Without a threshold the colour is that order statistic; with one it is
-the fraction of runs that reach it.
+Twin of ``js/display/views/agreement.ts``. Between Always and Any stands the agreement asked
+for. Without a threshold the colour is that order statistic; with one it is the fraction of
+runs that reach it.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headwidget.display.scales import Range, colour_range
-from headwidget.display.views.picture import Panel, Picture, shown
+from headwidget.display.views.picture import Panel, Picture
+from headwidget.display.views.view import View, mean_name
 from headwidget.scores import reduce
-from headwidget.scores.threshold import either, run_cut
+from headwidget.scores.threshold import either, number, run_cut
 
 if TYPE_CHECKING:
     from headwidget.display.settings import Settings
     from headwidget.scores.head_scores import HeadScores
-    from headwidget.scores.reduce import Mask
+    from headwidget.scores.reduce import Array, Mask
 
 
-def picture(scores: HeadScores, settings: Settings) -> Picture:
-    """All that the view draws."""
-    panels: list[Panel] = []
-    on: list[Mask | None] = []
-    flip = scores.signed and settings.sign == "hurts"
-    for name in shown(scores, settings):
-        runs = len(scores.values(name))
-        values = -scores.values(name) if flip else scores.values(name)
-        counts = _reaching(scores, name, settings)
-        for title, agreement in _columns(settings.agreement, runs):
-            if counts is None:
-                found = reduce.order_statistic(values, agreement)
-                panels.append(Panel(f"{name} ({title})", -found if flip else found, None, name))
-            else:
-                fraction = (counts / runs).astype(np.float32)
-                panels.append(
-                    Panel(
-                        f"{name} ({title})",
-                        fraction,
-                        counts >= reduce.runs_needed(agreement, runs),
-                        name,
-                    )
-                )
-        on.append(
-            None if counts is None else counts >= reduce.runs_needed(settings.agreement, runs)
+class Agreement(View):
+    """How many runs agree: Always, Any, and between."""
+
+    name = "agreement"
+    title = "Agreement"
+    uses = frozenset(
+        {
+            *("tasks", "task", "threshold", "rule", "agreement", "sign", "reduction", "normalize"),
+            *("colormap", "cap", "orientation"),
+        }
+    )
+
+    def picture(self, scores: HeadScores, settings: Settings) -> Picture:
+        """A row a task shown."""
+        drawn = self.tasks(scores, settings)
+        rows = [_row(scores, task, settings) for task in drawn]
+        columns = max((len(row) for row in rows), default=2)
+        fractions = settings.threshold is not None
+        return Picture(
+            panels=tuple(itertools.chain.from_iterable(rows)),
+            range=Range(0.0, 1.0, 0.25) if fractions else _range(scores, settings),
+            colours=settings.colormap
+            or ("blue-orange" if scores.signed and not fractions else "turbo"),
+            label="fraction of runs" if fractions else "score",
+            layers_on=settings.orientation or "y",
+            columns=columns,
+            passing=either([self.passes(scores, task, settings) for task in drawn]),
+            slots=_slots([len(row) for row in rows], columns),
+            count_word="on",
         )
-    fractions = settings.threshold is not None
-    ends = (
-        []
-        if fractions
-        else [
-            reduce.reduce(scores.values(name), how)
-            for name in scores.tasks
-            for how in ("always", "any")
+
+    def strength(self, scores: HeadScores, task: str, settings: Settings) -> Array:
+        """(layer, head): what enough of the runs reach, in the direction that counts."""
+        reached = [
+            reduce.order_statistic(values, settings.agreement)
+            for values in _directions(scores, task, settings)
         ]
-    )
-    columns = max(
-        (
-            len(_columns(settings.agreement, len(scores.values(name))))
-            for name in shown(scores, settings)
-        ),
-        default=2,
-    )
-    return Picture(
-        panels=tuple(panels),
-        range=Range(0.0, 1.0, 0.25)
-        if fractions
-        else colour_range(ends, scores.signed, settings.cap),
-        colours=settings.colormap
-        or ("blue-orange" if scores.signed and not fractions else "turbo"),
-        label="fraction of runs" if fractions else "score",
-        layers_on=settings.orientation or "y",
-        columns=columns,
-        passing=either(on),
-    )
+        strongest: Array = np.max(reached, axis=0)
+        whole = _whole(scores, task, settings)
+        return strongest / np.float32(whole) if whole > 0 else np.zeros_like(strongest)
+
+    def cut(
+        self, scores: HeadScores, task: str, settings: Settings, strengths: Array | None = None
+    ) -> float | None:
+        """The strength that a head must reach; None without a threshold."""
+        if settings.threshold is None or settings.rule == "value":
+            return settings.threshold
+        return float(run_cut(scores, task, settings)) / (_whole(scores, task, settings) or 1.0)
+
+    def passes(
+        self, scores: HeadScores, task: str, settings: Settings, strengths: Array | None = None
+    ) -> Mask | None:
+        """(layer, head): which heads reach the threshold in as many runs as are asked for."""
+        counts = _counts(scores, task, settings)
+        if counts is None:
+            return None
+        return counts >= reduce.runs_needed(settings.agreement, len(scores.values(task)))
+
+    def number_name(self, scores: HeadScores, settings: Settings) -> str:
+        """What the number is called that the threshold is compared with: that of a run."""
+        return "score" if settings.normalize is None else mean_name(scores, settings)
+
+    def strength_name(self, scores: HeadScores, settings: Settings) -> str:
+        """What a strength is called on an axis."""
+        often = {0.0: "in any run", 1.0: "in every run"}.get(
+            settings.agreement, f"in {settings.agreement:.0%} of runs"
+        )
+        name = f"{'share' if settings.normalize else 'score'} reached {often}"
+        if not scores.signed:
+            return name
+        return f"{name}, {'either sign' if settings.sign == 'either' else settings.sign}"
+
+
+def _row(scores: HeadScores, task: str, settings: Settings) -> list[Panel]:
+    """The panels of a task, Always to Any."""
+    flip = scores.signed and settings.sign == "hurts"
+    values = -scores.values(task) if flip else scores.values(task)  # (run, layer, head)
+    runs = len(values)
+    counts = _counts(scores, task, settings)
+    panels = []
+    for title, agreement in _columns(settings.agreement, runs):
+        if counts is None:
+            reached = reduce.order_statistic(values, agreement)
+            panels.append(Panel(f"{task} ({title})", -reached if flip else reached, None, task))
+        else:
+            fraction = (counts / runs).astype(np.float32)
+            on = counts >= reduce.runs_needed(agreement, runs)
+            panels.append(Panel(f"{task} ({title})", fraction, on, task))
+    return panels
 
 
 def _columns(agreement: float, runs: int) -> list[tuple[str, float]]:
     """Always and Any, and between them the agreement asked for when it is neither.
 
-    >>> _columns(1.0, 10), _columns(0.75, 10)
-    ([('Always', 1.0), ('Any', 0.0)], [('Always', 1.0), ('≥ 8 of 10', 0.75), ('Any', 0.0)])
+    >>> _columns(1.0, 10)
+    [('Always', 1.0), ('Any', 0.0)]
+    >>> _columns(0.75, 10)
+    [('Always', 1.0), ('≥ 8 of 10', 0.75), ('Any', 0.0)]
     """
     needed = reduce.runs_needed(agreement, runs)
     between = [] if needed in (1, runs) else [(f"≥ {needed} of {runs}", agreement)]
     return [("Always", 1.0), *between, ("Any", 0.0)]
 
 
-def _reaching(scores: HeadScores, task: str, settings: Settings) -> np.ndarray | None:
-    """(layer, head): how many runs reach the threshold; of either sign, in the direction that more of them do."""
+def _slots(lengths: Sequence[int], columns: int) -> tuple[tuple[int, int], ...]:
+    """The row and column of every panel, for rows of so many panels.
+
+    A task with one run has no column between: its Any stands under the others' Any.
+
+    >>> _slots([3, 2], 3)
+    ((0, 0), (0, 1), (0, 2), (1, 0), (1, 2))
+    """
+    slots: list[tuple[int, int]] = []
+    for row, length in enumerate(lengths):
+        slots += [(row, column) for column in range(length - 1)]
+        slots.append((row, columns - 1))
+    return tuple(slots)
+
+
+def _range(scores: HeadScores, settings: Settings) -> Range:
+    """The range of colours without a threshold: from the worst to the best run of any head."""
+    ends = []
+    for task in scores.tasks:
+        values = scores.values(task)
+        ends += [reduce.reduce(values, "always"), reduce.reduce(values, "any")]
+    return colour_range(ends, scores.signed, settings.cap)
+
+
+def _directions(scores: HeadScores, task: str, settings: Settings) -> list[Array]:
+    """The scores (run, layer, head) in each direction that the threshold counts."""
+    values = scores.values(task)
+    if not scores.signed:
+        return [values]
+    directions = {"helps": [values], "hurts": [-values], "either": [values, -values]}
+    return directions[settings.sign]
+
+
+def _counts(scores: HeadScores, task: str, settings: Settings) -> np.ndarray | None:
+    """(layer, head): how many runs reach the threshold; None without one.
+
+    Of either sign, in the direction that more of them do.
+    """
     if settings.threshold is None:
         return None
     edge = run_cut(scores, task, settings)
-    values = scores.values(task)
-    counts = []
-    if not scores.signed or settings.sign != "hurts":
-        counts.append((values >= edge).sum(axis=0))
-    if scores.signed and settings.sign != "helps":
-        counts.append((-values >= edge).sum(axis=0))
-    found: np.ndarray = np.max(counts, axis=0)
-    return found
+    counts = [(values >= edge).sum(axis=0) for values in _directions(scores, task, settings)]
+    most: np.ndarray = np.max(counts, axis=0)
+    return most
+
+
+def _whole(scores: HeadScores, task: str, settings: Settings) -> float:
+    """What a share of the task is a share of; 1 where scores are shown as they are."""
+    if settings.normalize is None:
+        return 1.0
+    return reduce.whole(number(scores, task, replace(settings, normalize=None)))

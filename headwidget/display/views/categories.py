@@ -1,6 +1,7 @@
-"""The categories view: which categories a head belongs to. Twin of ``js/display/views/categories.ts``.
+"""The categories view: which categories a head belongs to.
 
-A head belongs to the categories that have a task whose threshold it passes.
+Twin of ``js/display/views/categories.ts``. A head belongs to the categories that have a task
+whose threshold it passes.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwidget.display.scales import Range
+from headwidget.display.scales import EIGHTS, Range
 from headwidget.display.views.picture import Entry, Panel, Picture
-from headwidget.scores.threshold import categories_of, members
+from headwidget.display.views.view import View
+from headwidget.scores.threshold import categories_of, for_categories, members
 
 if TYPE_CHECKING:
     from headwidget.display.settings import Settings
@@ -21,37 +23,48 @@ ALL = "All Categories"
 UNCLASSIFIED = "Unclassified"
 
 
-def picture(scores: HeadScores, settings: Settings) -> Picture:
-    """All that the view draws."""
-    groups, found = categories_of(scores), members(scores, settings)
-    place = {
-        category: i for i, category in enumerate(groups, start=1)
-    }  # a hidden category keeps its colour
-    count = np.sum([*found.values(), np.zeros(scores.shape, bool)], axis=0)
-    classes = np.where(
-        count > 1,
-        len(groups) + count - 1,
-        np.sum([mask * place[c] for c, mask in found.items()] or [count], axis=0),
+class Categories(View):
+    """One map of all categories, and one of each."""
+
+    name = "categories"
+    title = "Categories"
+    uses = frozenset(
+        {
+            *("tasks", "threshold", "rule", "sign", "reduction", "normalize"),
+            *("orientation", "columns", "isolated"),
+        }
     )
-    names = [UNCLASSIFIED, *groups, *(f"{n} categories" for n in range(2, len(groups) + 1))]
-    legend = tuple(Entry(name, int((classes == i).sum())) for i, name in enumerate(names))
-    keep = None if settings.isolated not in names else classes == names.index(settings.isolated)
-    panels = [Panel(ALL, classes.astype(np.float32), keep)]
-    for category, mask in found.items():
-        panels.append(
-            Panel(
-                category,
-                np.where(mask, place[category], 0).astype(np.float32),
-                None if keep is None else keep & mask,
-            )
+
+    def picture(self, scores: HeadScores, settings: Settings) -> Picture:
+        """All categories, then a panel each."""
+        groups, masks = categories_of(scores), members(scores, settings)
+        # A hidden category keeps its place, and with it its colour.
+        place = {category: i for i, category in enumerate(groups, start=1)}
+        count = np.sum([*masks.values(), np.zeros(scores.shape, bool)], axis=0)  # (layer, head)
+        alone = np.sum([mask * place[name] for name, mask in masks.items()] or [count], axis=0)
+        classes = np.where(count > 1, len(groups) + count - 1, alone)
+        several = [f"{number} categories" for number in range(2, len(groups) + 1)]
+        names = [UNCLASSIFIED, *groups, *several]
+        isolated = None
+        if settings.isolated in names:
+            isolated = classes == names.index(settings.isolated)
+        panels = [Panel(ALL, classes.astype(np.float32), isolated)]
+        for category, mask in masks.items():
+            values = np.where(mask, place[category], 0).astype(np.float32)
+            panels.append(Panel(category, values, None if isolated is None else isolated & mask))
+        return Picture(
+            panels=tuple(panels),
+            range=Range(0.0, float(len(names) - 1), 1.0),
+            colours="categories",
+            label="categories",
+            layers_on=settings.orientation or "x",
+            columns=settings.columns,
+            passing=count > 0,
+            legend=tuple(Entry(name, int((classes == i).sum())) for i, name in enumerate(names)),
+            layer_ticks=EIGHTS,
+            count_word=None,
         )
-    return Picture(
-        panels=tuple(panels),
-        range=Range(0.0, float(len(names) - 1), 1.0),
-        colours="categories",
-        label="categories",
-        layers_on=settings.orientation or "x",
-        columns=settings.columns,
-        passing=count > 0,
-        legend=legend,
-    )
+
+    def effective(self, settings: Settings) -> Settings:
+        """Without a threshold, heads are classified at each task's elbow."""
+        return for_categories(settings)

@@ -1,14 +1,15 @@
-"""What a view draws: its panels, colours and labels, and which tasks are shown."""
+"""What a view draws: its panels, colours, labels and ticks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headwidget.display.scales import SIXES
+
 if TYPE_CHECKING:
     from headwidget.display.scales import Range
-    from headwidget.display.settings import Settings
-    from headwidget.scores.head_scores import HeadScores
     from headwidget.scores.reduce import Array, Mask
 
 
@@ -32,7 +33,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Picture:
-    """All that a view draws."""
+    """All that a view draws. Figures and panels ask the picture, never which view it is of."""
 
     panels: tuple[Panel, ...]
     range: Range
@@ -45,22 +46,20 @@ class Picture:
     columns: int | None
     """How many panels stand side by side; None: as many as fit."""
     passing: Mask | None
-    """Heads that pass in a task shown, or more; None: no threshold."""
+    """Heads that pass in at least one task shown; None: no threshold."""
     floor: float | None = None
-    """What a score reaches by chance alone, the largest of the tasks shown, on the scale of the numbers; None where it is not known."""
+    """What a score reaches by chance alone, on the scale of the numbers.
+
+    The largest of the tasks shown; None where it is not known.
+    """
     legend: tuple[Entry, ...] = ()
-    """The categories view's classes, by place: 0 is Unclassified, then each category, then "2 categories" and so on."""
+    """The classes of heads by place, where values are places in a legend.
 
-
-def shown(scores: HeadScores, settings: Settings) -> list[str]:
-    """The tasks that are drawn, in order: one alone when ``task`` names it."""
-    if settings.task is not None:
-        return [settings.task]
-    return list(scores.tasks if settings.tasks is None else settings.tasks)
-
-
-def number_name(scores: HeadScores, settings: Settings) -> str:
-    """What a cell's number is called."""
-    many = any(len(scores.values(name)) > 1 for name in scores.tasks)
-    name = settings.reduction if many else "score"
-    return f"share of {name}" if settings.normalize == "share" else name
+    0 is Unclassified, then each category, then "2 categories" and so on.
+    """
+    slots: tuple[tuple[int, int], ...] | None = None
+    """The row and column of each panel; None: panels follow each other, row by row."""
+    layer_ticks: Sequence[int] = SIXES
+    """How far apart the ticks of layers may stand (:func:`headwidget.display.scales.ticks`)."""
+    count_word: str | None = "pass"
+    """The word behind the number of passing heads in a panel's title; None: no number."""

@@ -1,7 +1,8 @@
 // Colours, ranges, ticks, the slider's stops, and numbers as text.
 
 import { describe, expect, it } from "vitest";
-import palette from "../../tests/golden/palette.json";
+import palette from "../../../tests/golden/palette.json";
+import golden from "../../../tests/golden/scales.json";
 import {
   CATEGORIES,
   categoryColours,
@@ -10,7 +11,7 @@ import {
   type Rgb,
   ramp,
   stops,
-} from "../display/palette";
+} from "../../display/palette";
 import {
   barTicks,
   colourRange,
@@ -25,8 +26,9 @@ import {
   ticks,
   typed,
   unitOf,
-} from "../display/scales";
-import { type MapName, START } from "../display/settings";
+} from "../../display/scales";
+import type { MapName } from "../../display/settings";
+import { START } from "../../scores/threshold";
 
 const rangeOf = (values: number[], signed = false, cap: number | string | null = null): Range =>
   colourRange([Float32Array.from(values)], signed, cap);
@@ -92,7 +94,7 @@ describe("colours", () => {
   it("are as many for dark pages as for light ones", () => {
     const sizes = (["light", "dark"] as const)
       .map((scheme) => CATEGORIES[scheme])
-      .map(({ own, several }) => [own.length, several.length]);
+      .map(({ single, several }) => [single.length, several.length]);
     expect(sizes[0]).toEqual(sizes[1]);
   });
   it("are pixels of red, green, blue and opacity", () => {
@@ -209,4 +211,17 @@ describe("the threshold's slider", () => {
       expect(at[position(at, START[rule]) - 1]).toBe(START[rule]);
     }
   });
+});
+
+describe("the range of colours", () => {
+  it.each(golden.ranges)(
+    "span what Python's figure spans, case %#",
+    ({ values, signed, low, high, step }) => {
+      expect(colourRange([Float32Array.from(values)], signed, null)).toMatchObject({
+        low,
+        high,
+        step,
+      });
+    },
+  );
 });

@@ -1,9 +1,8 @@
 // Cells that can be seen, and maps that fit, in any width.
 
 import { describe, expect, it } from "vitest";
-import { arrange, layoutOf, SPACE } from "../display/layout";
-import type { Picture } from "../display/picture";
-import type { State } from "../store";
+import { arrange, layoutOf, SPACE } from "../../display/layout";
+import type { Picture } from "../../display/views/picture";
 
 const GRIDS = [
   [1, 1],
@@ -81,11 +80,7 @@ describe("columns", () => {
 describe("the layout of a picture", () => {
   const of = (layersOn: "y" | "x", legend: number, width = 1000) =>
     layoutOf(
-      {
-        width,
-        ratio: 2,
-        scores: { layers: Array.from({ length: 30 }), heads: 9 },
-      } as unknown as State,
+      { width, ratio: 2, scores: { layers: Array.from({ length: 30 }, (_, i) => i), heads: 9 } },
       {
         panels: [1, 2],
         layersOn,
