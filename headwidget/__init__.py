@@ -1,4 +1,6 @@
-"""headwidget: which attention heads matter, for which task, and how sure are we? For any Hugging Face transformer, in Jupyter.
+"""headwidget: which attention heads matter, for which task, and how sure are we?
+
+For any Hugging Face transformer, in Jupyter.
 
 >>> import headwidget as hw
 >>> hw.HeadScores.from_arrays({"copy": [[0.1, 0.9]]}, method="mine").top("copy", 1)
@@ -41,7 +43,10 @@ _WHERE = {
     "live": "headwidget.live.lab",
     "Lab": "headwidget.live.lab",
 }
-"""Where each public name lives. A module is imported when its name is first used: ``import headwidget`` is fast and needs no torch."""
+"""Where each public name lives. A module is imported when its name is first used.
+
+So ``import headwidget`` is fast and needs no torch.
+"""
 
 _MODULES = ("charts", "relations", "tasks")
 """The public names that are modules."""
@@ -90,7 +95,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps ``hw.live`` the function: importing the package ``headwidget.live`` would put the package in its place."""
+    """Keeps ``hw.live`` the function: importing ``headwidget.live`` would replace it."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name == "live" and isinstance(value, ModuleType)):

@@ -1,4 +1,4 @@
-"""Gating: the sign is right, fits are independent, prefixes change nothing, what is stopped is kept, and nothing is ever NaN."""
+"""Gating: the sign is right, fits are independent, prefixes change nothing, no score is NaN."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 import headwidget as hw
 from headwidget.methods import gating
 from headwidget.methods.gate_fits import Fits, Prompts
-from headwidget.methods.gating import Gating, fit, run
+from headwidget.methods.gating import Gating, fit
 from headwidget.models import hooks
 from headwidget.scores.provenance import known_prompts
 from headwidget.scoring.batch import collate, forward, log_probability
@@ -100,7 +100,7 @@ def test_contrast_leaves_out_what_both_tasks_need() -> None:
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 def test_the_slope_is_that_of_the_definition_on_every_architecture(family: str) -> None:
-    """Prompts of unequal length with answers of unequal length, two of which share a beginning; every fit has prompts of its own."""
+    """Prompts and answers of unequal length, two with a shared beginning; each fit has its own."""
     model = tiny.model(family)
     examples = encode(tiny.task(), model).examples
     prompts = Prompts(model, examples, 2, seeds(3), False)
@@ -224,7 +224,7 @@ def test_with_bootstrap_every_fit_has_prompts_of_its_own() -> None:
 def test_gates_stage_and_loss_stream_while_it_trains() -> None:
     model = tiny.model("llama")
     task = encode(few_shot(), model)
-    yielded = list(run(Job(model, (task,), 3, Gating(updates=25, fits=2))))
+    yielded = list(gating.run(Job(model, (task,), 3, Gating(updates=25, fits=2))))
     chunks = [item for item in yielded if isinstance(item, Chunk)]
     reports = [item for item in yielded if isinstance(item, Report)]
     assert [(c.state["stage"], c.state["update"]) for c in chunks] == [

@@ -1,4 +1,4 @@
-"""The probe: it finds the heads that carry the label and no others, says how far its scores can be trusted, and reads what its definition says."""
+"""The probe finds the heads that carry the label and no others, and says what that is worth."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_heads_that_carry_the_label_are_the_top_heads_in_every_seed(seed: in
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_with_nothing_to_tell_the_tasks_apart_accuracy_is_chance_no_head_stands_out_and_a_warning_says_so(
+def test_with_nothing_to_tell_the_tasks_apart_no_head_stands_out_and_a_warning_says_so(
     seed: int,
 ) -> None:
     scores = found(seed, shuffled=True)
@@ -131,12 +131,16 @@ def made(
 
 
 def test_importance_is_the_mean_over_units_of_slope_times_unit() -> None:
-    """By autograd, from the features as METHODS writes them: each head's z beside its layer's mean, one linear map for all heads."""
+    """By autograd, from the features as they are defined.
+
+    Each head's z beside its layer's mean, one linear map for all heads.
+    """
     probe, x, task = made()
     wide = torch.cat(
         [x.z, x.mean[:, :, None].expand_as(x.z)], -1
     )  # (example, layer, head, 2 * dim)
-    units = (wide @ torch.cat([probe.own, probe.layer], 1).T + probe.offset).requires_grad_()
+    shared = torch.cat([probe.from_head, probe.from_layer], 1)
+    units = (wide @ shared.T + probe.offset).requires_grad_()
     hidden = torch.relu(units.flatten(1) @ probe.inner.T + probe.inner_offset)
     logits = hidden @ probe.outer.T + probe.outer_offset
     torch.testing.assert_close(probe.logits(x), logits)
@@ -146,7 +150,7 @@ def test_importance_is_the_mean_over_units_of_slope_times_unit() -> None:
 
 @pytest.mark.parametrize("offset", [0.0, -10.0, 10.0])
 def test_importances_sum_to_the_logit_but_for_the_offsets(offset: float) -> None:
-    """Exactly, wherever the ReLUs stand: some on, all off, and all on, where the classifier is linear."""
+    """Exactly, wherever the ReLUs stand: some on, all off, and all on."""
     probe, x, task = made()
     probe = dataclasses.replace(probe, inner_offset=probe.inner_offset + offset)
     on = probe.before_relu(probe.units(x)) > 0
@@ -552,7 +556,8 @@ def test_a_model_at_chance_is_called_so_for_every_method() -> None:
         known = hw.score(model, [coin, sure], method, progress=False).meta["tasks"]
         assert (
             known["coin"]["warning"]
-            == "The model beats the foil on 50% of 20 prompts, no better than chance: these head scores are noise."
+            == "The model beats the foil on 50% of 20 prompts, no better than chance: "
+            "these head scores are noise."
         )
         assert "warning" not in known["sure"]
     known = hw.score(model, [coin, sure], "probe", progress=False, folds=2, **SMALL).meta["tasks"]

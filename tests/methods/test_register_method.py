@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import linecache
 import re
 import sys
 from collections.abc import Iterator
@@ -43,9 +44,11 @@ def output_norm(monkeypatch: pytest.MonkeyPatch) -> None:
     section = CONTRIBUTING.read_text().split("\n## Write a method\n", 1)[1]
     code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
     assert code is not None
-    notebook = ModuleType("notebook_of_a_user")
+    notebook, cell = ModuleType("notebook_of_a_user"), "<cell of a notebook>"
     monkeypatch.setitem(sys.modules, notebook.__name__, notebook)
-    exec(compile(code[1], str(CONTRIBUTING), "exec", dont_inherit=True), notebook.__dict__)
+    lines = code[1].splitlines(keepends=True)
+    monkeypatch.setitem(linecache.cache, cell, (len(code[1]), None, lines, cell))
+    exec(compile(code[1], cell, "exec", dont_inherit=True), notebook.__dict__)
 
 
 def norms_by_a_plain_loop(model: hw.Model, task: hw.Task) -> np.ndarray:
@@ -112,6 +115,7 @@ def test_the_example_is_offered_with_its_options(output_norm: None) -> None:
     assert offered["output_norm"]["why_not"] is None
     (log,) = offered["output_norm"]["options"]
     assert (log["name"], log["kind"], log["default"]) == ("log", "bool", False)
+    assert log["help"] == "Take the logarithm of the norm."
     json.dumps(offered)
 
 
