@@ -109,7 +109,8 @@ def measured(call: str) -> float:
     return float(done.stdout.split()[-1])
 
 
-def run(call: str) -> float:
+def peak(call: str) -> float:
+    """What one call adds to this process's memory at its peak, MB."""
     model = loaded(call)
     tasks = workload(model, LONG, FEW)
     (batch,) = batches(tasks[0].examples, model, FEW)
@@ -125,4 +126,4 @@ def run(call: str) -> float:
 
 
 if __name__ == "__main__":
-    print(run(sys.argv[1]))
+    print(peak(sys.argv[1]))

@@ -11,8 +11,8 @@ import torch
 import headwidget as hw
 from headwidget.models import hooks
 from headwidget.scoring import registry
-from headwidget.scoring.contract import Job
 from headwidget.scoring.batch import batches, forward, log_probability
+from headwidget.scoring.contract import Job
 from headwidget.scoring.encode import EncodedTask, encode
 from headwidget.scoring.replay import Replay
 from tests.support import tiny

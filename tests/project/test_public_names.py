@@ -19,6 +19,9 @@ def test_every_public_name_is_there_and_documented(name: str) -> None:
 
 
 def test_importing_the_package_live_leaves_hw_live_the_function() -> None:
-    code = "import headwidget.live.worker, headwidget as hw; print(hw.live.__name__, hw.live.__module__)"
+    code = (
+        "import headwidget.live.worker, headwidget as hw; "
+        "print(hw.live.__name__, hw.live.__module__)"
+    )
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert out.stdout.split() == ["live", "headwidget.live.lab"]
