@@ -20,7 +20,7 @@ from headwidget.scoring.batch import batches, correct, forward, plan
 from headwidget.scoring.contract import Together
 from headwidget.scoring.encode import Encoded, EncodedTask, encode
 from headwidget.scoring.memory import halving
-from headwidget.scoring.memory import out_of_memory as out_of_memory
+from headwidget.scoring.memory import out_of_memory as out_of_memory  # noqa: PLC0414
 from headwidget.scoring.progress import Progress
 from headwidget.tasks import Task, suite
 
