@@ -70,8 +70,8 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     const observer = new ResizeObserver(measure);
     observer.observe(root);
     signal.addEventListener("abort", () => observer.disconnect());
-    // base.css gives the root's colour a very short transition: its end tells of a new theme,
-    // whatever the host.
+    // base.css gives the root's colour a very short transition: it ends when the theme
+    // has changed, in every host.
     for (const end of ["transitionend", "transitioncancel"])
       root.addEventListener(end, measure, { signal });
     root.addEventListener("keydown", (event) => press(event, store), { signal });

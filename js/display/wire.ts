@@ -53,7 +53,7 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
   const bytes = ArrayBuffer.isView(buffer)
     ? new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength)
     : new Uint8Array(buffer);
-  // Copied only where float32 cannot be read in place; nobody writes to a message after it came.
+  // Copied only where float32 cannot be read in place; a message is never written to.
   const head = bytes.byteOffset % 4 ? bytes.slice(0, 4 * exact * cells) : bytes;
   // Every platform that runs a browser is little-endian.
   const numbers = new Float32Array(head.buffer, head.byteOffset, exact * cells);

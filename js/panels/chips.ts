@@ -85,8 +85,8 @@ export const chips: Panel<Source> = (el, source) => {
         );
       }) as HTMLElement | undefined;
       if (!over || over === el) return;
-      // Only where the chip in hand would come to lie under the pointer: else two of unlike
-      // width change places for ever.
+      // Only where the dragged chip would come to lie under the pointer: else two chips of
+      // different width change places for ever.
       const [box, held] = [over.getBoundingClientRect(), el.getBoundingClientRect()];
       const sameLine = Math.abs(box.top - held.top) < box.height / 2;
       const past =
@@ -155,7 +155,7 @@ export const chips: Panel<Source> = (el, source) => {
   });
 };
 
-/** Put the chips in order without taking the focus or the pointer from the one in hand. */
+/** Put the chips in order; the one that is dragged or focused is not moved in the document. */
 function place(list: HTMLElement, wanted: HTMLElement[]): void {
   for (const old of Array.from(list.children))
     if (!wanted.includes(old as HTMLElement)) old.remove();

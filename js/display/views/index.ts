@@ -1,5 +1,5 @@
-// Every view, registered once. Nobody else compares a view's name: who needs to know something
-// asks the view (`viewOf`) or its picture.
+// Every view, registered once. No other module compares a view's name: it asks the view (`viewOf`)
+// or its picture.
 //
 // Twin of headwidget/display/views; tests/golden/views.json holds the two together.
 

@@ -135,3 +135,61 @@ describe("rows that are not scored yet", () => {
     expect(passing({ rule: "percent", threshold: 100 })).toEqual([1, 1, 0, 0]);
   });
 });
+
+describe("a view", () => {
+  const runs = [
+    [1, -3, 0.5, 2],
+    [2, -1, 0.25, -4],
+    [3, 1, 0.75, 0],
+  ];
+  const scores = scoresOf([task("a", runs, "x"), task("b", runs.slice().reverse())], [0, 1], true);
+  const asked: Settings = { ...DEFAULTS, tasks: ["a", "b"], threshold: 1, agreement: 0.5 };
+  const others: Partial<Settings> = {
+    ...{ tasks: ["b"], task: "a", threshold: 2, rule: "top", agreement: 1, sign: "hurts" },
+    ...{ reduction: "median", normalize: "share", colormap: "magma", cap: 1, orientation: "x" },
+    ...{ columns: 1, isolated: "x" },
+  };
+
+  it.each(NAMES)("%s is registered under its name, with a title", (name) => {
+    expect(VIEWS[name].name).toBe(name);
+    expect(VIEWS[name].title.toLowerCase()).toBe(name);
+    expect(VIEWS[name].about).not.toBe("");
+  });
+
+  it.each(NAMES)("%s depends on no setting that it does not use", (view) => {
+    const settings = { ...asked, view };
+    const names = Object.keys(others) as (keyof Settings)[];
+    const unused = names.filter((name) => !VIEWS[view].uses.has(name));
+    expect(unused.length).toBeGreaterThan(0);
+    for (const name of unused) {
+      const changed = { ...settings, [name]: others[name] };
+      expect(pictureOf(scores, changed), name).toEqual(pictureOf(scores, settings));
+    }
+  });
+
+  it.each(NAMES)("%s passes the heads that its picture lets pass", (view) => {
+    for (const threshold of [null, 1]) {
+      const settings = { ...asked, view, threshold };
+      const memo = new Memo(scores);
+      const masks = VIEWS[view]
+        .tasks(memo, settings)
+        .map((task) => VIEWS[view].passes(memo, task, settings));
+      const passing = pictureOf(scores, settings).passing;
+      expect(passing === null).toBe(masks.every((mask) => mask === null));
+      passing?.forEach((passes, i) => {
+        expect(passes).toBe(Number(masks.some((mask) => mask?.[i])));
+      });
+    }
+  });
+
+  it("marks the threshold where its numbers stand on the scale of colours", () => {
+    const cuts = (more: Partial<Settings>) => pictureOf(scores, { ...asked, ...more }).cuts;
+    expect(cuts({})).toEqual([1, -1]);
+    expect(cuts({ sign: "helps" })).toEqual([1]);
+    expect(cuts({ sign: "hurts" })).toEqual([-1]);
+    expect(cuts({ normalize: "share" })).toEqual([1]);
+    expect(cuts({ threshold: null })).toEqual([]);
+    expect(cuts({ rule: "top" })).toEqual([]);
+    expect(cuts({ view: "agreement" })).toEqual([]);
+  });
+});
