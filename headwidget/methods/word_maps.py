@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,7 +115,7 @@ def dynamic(
         runs={relation.name: labels},
         layers=static.layers,
         categories=dict(static.categories),
-        meta={**static.meta, "templates": list(texts)},
+        meta=replace(static.record, templates=tuple(texts)),
         aspects={"suppression": {relation.name: hits[1]}},
     )
     return Dynamic(scores, static, _correlation(scores.reduce()[0], static.reduce()[0]))

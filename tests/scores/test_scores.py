@@ -77,7 +77,8 @@ def test_reductions_are_the_definitions() -> None:
     np.testing.assert_allclose(s.reduce("median")[0], np.median(A, 0), rtol=1e-5)
     np.testing.assert_array_equal(s.reduce("always")[0], A.min(0).astype(np.float32))
     np.testing.assert_array_equal(s.reduce("any")[1], B.max(0).astype(np.float32))
-    np.testing.assert_array_equal(s.reduce(np.float32(0.5)), s.reduce(0.5))  # type: ignore[arg-type]
+    half: Any = np.float32(0.5)
+    np.testing.assert_array_equal(s.reduce(half), s.reduce(0.5))
     np.testing.assert_array_equal(
         s.reduce(0.5)[0], np.sort(A.astype(np.float32), 0)[7 - 4]
     )  # reached by 4 of 7
