@@ -27,7 +27,7 @@ _RENDER = """async ({ source, css, state, buffer }) => {
     window.shadow = host.attachShadow({ mode: 'open' });
     const style = shadow.appendChild(document.createElement('style'));
     style.textContent = css;
-    explorer.render({ model, el: shadow.appendChild(document.createElement('div')) });
+    widget.render({ model, el: shadow.appendChild(document.createElement('div')) });
 }"""
 
 
