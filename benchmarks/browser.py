@@ -374,8 +374,8 @@ def payload() -> None:
     for layers, width, runs in ((32, 32, 16), (32, 32, 64), (32, 32, 512), (LAYERS, HEADS, RUNS)):
         made = scores(layers, width, tasks=TASKS, runs=runs, signed=True)
         header, buffer = wire.encode(made)
-        size, count = len(buffer) / (TASKS * layers * width), len(header["tasks"][0]["ranks"])
-        each = f"{size:g} bytes for each head of a task: {count} order statistics, 4 maps"
+        bytes_each, count = len(buffer) / (TASKS * layers * width), len(header["tasks"][0]["ranks"])
+        each = f"{bytes_each:g} bytes for each head of a task: {count} order statistics, 4 maps"
         size = f"{TASKS} x {layers} x {width} x {runs}"
         line(f"on the wire, {size}", f"{len(buffer) / 1000:.0f}", each, "", "")
         page = len(pages.render(hw.explore(made)).encode())

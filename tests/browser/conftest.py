@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 import headwidget as hw
 
 from .explorer_page import ExplorerPage, open_page
-from .hosts import Server, free_port, serving, wait_until
+from .hosts import PATIENCE, Server, free_port, serving, wait_until
 
 ROOT = Path(__file__).parents[2]
 FLAGS = [
@@ -61,6 +61,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def context(chromium: Browser) -> Iterator[BrowserContext]:
     context = chromium.new_context(viewport={"width": 1280, "height": 1000})
+    context.set_default_timeout(1000 * PATIENCE)
     yield context
     context.close()
 
@@ -113,12 +114,16 @@ class Kernel:
         self.client = BlockingKernelClient(connection_file=str(connection))
         self.client.load_connection_file()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=60)
+        self.client.wait_for_ready(timeout=2 * PATIENCE)
 
     def run(self, code: str, **expressions: str) -> dict[str, Any]:
         """Run code, then evaluate expressions to literals."""
         reply = self.client.execute(
-            code, store_history=False, user_expressions=expressions, reply=True, timeout=60
+            code,
+            store_history=False,
+            user_expressions=expressions,
+            reply=True,
+            timeout=2 * PATIENCE,
         )["content"]
         assert reply["status"] == "ok", "\n".join(reply.get("traceback", [str(reply)]))
         out = {}
@@ -130,7 +135,7 @@ class Kernel:
     def value(self, expression: str) -> Any:
         return self.run("", it=expression)["it"]
 
-    def until(self, expression: str, fine: Callable[[Any], bool], seconds: float = 15) -> Any:
+    def until(self, expression: str, fine: Callable[[Any], bool], seconds: float = PATIENCE) -> Any:
         """The expression's value once it is fine."""
         seen: list[Any] = [None]
 
@@ -189,12 +194,12 @@ def open_in(page: Page, server: Server, path: str, *, app: str = "lab") -> Kerne
         if app == "lab"
         else f"{server.url}/{app}/{path}?token={server.token}"
     )
-    page.wait_for_function("() => window.jupyterapp", timeout=60_000)
+    page.wait_for_function("() => window.jupyterapp", timeout=2000 * PATIENCE)
     return Kernel(server.runtime / f"kernel-{page.evaluate(_OPEN % _PANEL[app], path)}.json")
 
 
 def run_notebook(
-    page: Page, server: Server, path: str, *, app: str = "lab", seconds: float = 60
+    page: Page, server: Server, path: str, *, app: str = "lab", seconds: float = 2 * PATIENCE
 ) -> Kernel:
     """The same, and run all its cells and wait for the widget's first drawing."""
     kernel = open_in(page, server, path, app=app)

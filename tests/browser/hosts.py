@@ -45,7 +45,11 @@ explorer
 """A notebook's cell with an explorer of made-up scores; ``names`` are its tasks."""
 
 
-def wait_until(check: Callable[[], Any], what: str, seconds: float = 20) -> Any:
+PATIENCE = 60.0
+"""Seconds that a page or a kernel may take on a machine with much else to do."""
+
+
+def wait_until(check: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
     """The first true answer of ``check``, or a failure that says what was waited for and
     what came last."""
     end, last = time.monotonic() + seconds, None
@@ -122,7 +126,7 @@ def serving(base: Path, module: list[str], url: str) -> Iterator[None]:
         return False
 
     try:
-        wait_until(up, f"{module[0]} to answer", 90)
+        wait_until(up, f"{module[0]} to answer", 3 * PATIENCE)
         yield
     finally:
         process.terminate()

@@ -214,7 +214,6 @@ def spoken(view: ExplorerPage, start: str) -> None:
         wait_until(
             lambda: view.root.locator(".hw-spoken[role=status]").filter(has_text=start).count(),
             f"{start!r} to be read aloud",
-            5,
         )
     except pytest.fail.Exception:
         pytest.fail(f"{start!r} was to be read aloud; it was {view.spoken()!r}")

@@ -10,6 +10,7 @@ from typing import Any
 from playwright.sync_api import CDPSession, Page
 
 import headwidget as hw
+from headwidget.display import assets
 from tests.support import made_up
 
 from .conftest import Kernel
@@ -142,11 +143,11 @@ def test_two_hundred_views_shown_and_closed_leave_nothing_behind(page: Page) -> 
         "hover": None,
         "_hover_heard": False,
     }
-    page.set_content(f"<style>{explorer.asset('widget.css')}</style>")
+    page.set_content(f"<style>{assets.asset('widget.css')}</style>")
     page.evaluate(
         _COUNTED,
         {
-            "source": explorer.asset("widget.js"),
+            "source": assets.asset("widget.js"),
             "state": state,
             "buffer": base64.b64encode(explorer._buffer).decode(),
         },

@@ -7,6 +7,7 @@ import base64
 from playwright.sync_api import Page
 
 import headwidget as hw
+from headwidget.display import assets
 from tests.support import made_up
 
 from .explorer_page import READY, ExplorerPage
@@ -34,8 +35,8 @@ def test_focus_stays_where_it_was_in_a_shadow_root(page: Page) -> None:
     explorer = hw.explore(made_up.scores(6, 4, tasks=3, runs=4), preview=None)
     state = {**explorer.page_state(), "_header": explorer._header}
     parts = {
-        "source": explorer.asset("widget.js"),
-        "css": explorer.asset("widget.css"),
+        "source": assets.asset("widget.js"),
+        "css": assets.asset("widget.css"),
         "state": state,
         "buffer": base64.b64encode(explorer._buffer).decode(),
     }

@@ -14,6 +14,7 @@ import pytest
 
 from tests.browser.hosts import wait_until
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 CONFTEST = """
 from tests.support.dead_workers import watch
