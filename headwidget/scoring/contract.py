@@ -57,7 +57,7 @@ class Job:
     seed: int = 0
     """All that is random must follow from it."""
     sources: tuple[Task, ...] = ()
-    """The tasks as text, in the same order; tasks that could not be encoded are here too."""
+    """The tasks as text; a ``together`` method is also told those that were not encoded."""
     note: Callable[[str, float], None] = _silent
     """``note(what, steps)`` names what is being done and adds ``steps`` to the progress.
 

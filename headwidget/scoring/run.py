@@ -81,15 +81,8 @@ class Scoring:
     def _run(self, tasks: Sequence[EncodedTask], note: Note) -> Iterator[Chunk]:
         """The chunks of one job; its reports are taken in here."""
         rest, left = self._not_done(tasks)
-        job = Job(
-            self.model,
-            tuple(rest),
-            self.batch_size,
-            self.options,
-            self.seed,
-            tuple(self.sources),
-            note,
-        )
+        sources = self._sources_of(tasks, left)
+        job = Job(self.model, tuple(rest), self.batch_size, self.options, self.seed, sources, note)
         yielded = self.method.run(job)
         self._checker.iterable(yielded)
         for item in map(self._checker.known_kind, yielded):
@@ -113,6 +106,17 @@ class Scoring:
             return tasks, None
         left = [i for i in range(len(task.examples)) if i not in done]
         return [_only(task, left)], left
+
+    def _sources_of(
+        self, tasks: Sequence[EncodedTask], left: Sequence[int] | None
+    ) -> tuple[Task, ...]:
+        """A job's tasks as text; of a task of which a part is done, the examples left."""
+        if self.method.together:
+            return tuple(self.sources)
+        named = [source for source in self.sources if source.name == tasks[0].name]
+        if left is None or self.method.encode is not None:
+            return tuple(named)
+        return tuple(_only_source(source, left) for source in named)
 
     def _renumbered(self, chunk: Chunk, rest: EncodedTask, left: Sequence[int]) -> Chunk:
         self._checker.chunk(chunk, rest, [example.label for example in rest.examples])
@@ -200,8 +204,7 @@ class Scoring:
                 self._dropped[task.name] = [{"why": why, "count": len(wrong), "prompts": wrong}]
             self._accuracy[task.name] = _accuracy(task.examples, right)
             tasks.append(_only(task, kept))
-            examples = [source.examples[i] for i in kept]
-            sources.append(Task(source.name, examples, source.category, tasks[-1].held_out))
+            sources.append(_only_source(source, kept))
         self.tasks, self.sources = tasks, sources
         self.method.check_tasks(self.model, tasks, self.options)
 
@@ -378,6 +381,13 @@ def _only(task: EncodedTask, kept: Sequence[int]) -> EncodedTask:
     examples = tuple(task.examples[i] for i in kept)
     held_out = tuple(new for new, old in enumerate(kept) if old in task.held_out)
     return dataclasses.replace(task, examples=examples, held_out=held_out)
+
+
+def _only_source(source: Task, kept: Sequence[int]) -> Task:
+    """The same of a task as text."""
+    examples = [source.examples[i] for i in kept]
+    held_out = tuple(new for new, old in enumerate(kept) if old in source.held_out)
+    return Task(source.name, examples, source.category, held_out)
 
 
 def options_meta(options: Any) -> dict[str, Any]:

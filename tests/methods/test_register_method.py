@@ -387,6 +387,33 @@ def test_a_faulty_method_fails_in_the_lab_with_its_sentence() -> None:
     assert lab.scores is not None and lab.scores.partial  # what is done is kept
 
 
+# ---- what a method is told ----
+
+
+def test_a_method_is_told_one_task_and_only_what_is_not_done_yet() -> None:
+    told: list[tuple[str, list[str], list[str], int | None]] = []
+
+    def run(job: Job) -> Iterator[Chunk]:
+        (source,) = job.sources
+        texts = [example.prompt + example.answer for example in source.examples]
+        told.append((source.name, texts, [e.label for e in job.task.examples], job.batch_size))
+        for i in range(len(job.task.examples)):
+            if i == 3:
+                raise MemoryError
+            yield chunk(job, runs=(i,), values=values(job, 1, *job.model.shape) + len(texts[i]))
+
+    hw.register_method(dataclasses.replace(MINE, run=run))
+    scores = hw.score(tiny.model("llama"), TASKS, "mine", batch_size=8, progress=False)
+    texts = {task.name: [e.prompt + e.answer for e in task.examples] for task in TASKS}
+    assert told == [
+        ("one", texts["one"], texts["one"], 8),
+        ("one", texts["one"][3:], texts["one"][3:], 4),
+        ("two", texts["two"], texts["two"], 4),
+        ("two", texts["two"][3:], texts["two"][3:], 2),
+    ]
+    assert scores.values("two")[:, 0, 0].tolist() == [len(text) for text in scores.runs("two")]
+
+
 # ---- methods of the other kinds ----
 
 
