@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from headwidget.models import Model, hooks
 from headwidget.scores import HeadScores, chance
 from headwidget.scores.record import digest
+from headwidget.scoring import facts
 from headwidget.scoring.batch import batches, correct, forward, plan
 from headwidget.scoring.cells import Cells
 from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
-from headwidget.scoring.encode import Encoded, EncodedTask
+from headwidget.scoring.encode import EncodedTask
 from headwidget.scoring.memory import halving
 from headwidget.scoring.yielded import Checker
 from headwidget.tasks import Task
@@ -202,7 +201,7 @@ class Scoring:
             if wrong:
                 why = "the answer is not the model's first choice"
                 self._dropped[task.name] = [{"why": why, "count": len(wrong), "prompts": wrong}]
-            self._accuracy[task.name] = _accuracy(task.examples, right)
+            self._accuracy[task.name] = facts.accuracy(task.examples, right)
             tasks.append(_only(task, kept))
             sources.append(_only_source(source, kept))
         self.tasks, self.sources = tasks, sources
@@ -252,7 +251,10 @@ class Scoring:
             names = self.labels(task)
             labels[task.name] = [names[i] for i in done[task.name]]
         records = {task.name: self._task_meta(task, done[task.name]) for task in tasks}
-        meta = {**self._meta(), **self.report.record, "partial": partial, "tasks": records}
+        meta = facts.of_run(self.model, self.options, self.seed, self.batch_size)
+        if self.halved:
+            meta["out_of_memory"] = f"the batch was halved to {self.halved[-1]}"
+        meta |= {**self.report.record, "partial": partial, "tasks": records}
         return self._head_scores(arrays, labels, meta)
 
     def snapshot(self) -> HeadScores:
@@ -306,36 +308,6 @@ class Scoring:
             aspects=arrays,
         )
 
-    def _meta(self) -> dict[str, Any]:
-        """What is known of the model, the options and the machine."""
-        import transformers
-
-        import headwidget
-
-        meta = {
-            "model": self.model.name,
-            "revision": self.model.revision,
-            "weights": self.model.fingerprint(),
-            "family": self.model.family.name,
-            "n_kv_heads": self.model.n_kv_heads,
-            "dtype": str(self.model.dtype).removeprefix("torch."),
-            "device": str(self.model.device),
-            "attention": str(getattr(self.model.config, "_attn_implementation", "")),
-            "options": options_meta(self.options),
-            "seed": self.seed,
-            "batch_size": self.batch_size,
-            "versions": {
-                "headwidget": headwidget.__version__,
-                "torch": torch.__version__,
-                "transformers": transformers.__version__,
-                "numpy": np.__version__,
-                "python": platform.python_version(),
-            },
-        }
-        if self.halved:
-            meta["out_of_memory"] = f"the batch was halved to {self.halved[-1]}"
-        return meta
-
     def _task_meta(self, task: EncodedTask, done: list[int]) -> dict[str, Any]:
         """What is known of a task: prompts, what was dropped, accuracy, warnings."""
         dropped = list(self._dropped.get(task.name, []))
@@ -364,9 +336,9 @@ class Scoring:
         if task.name in self._accuracy:
             return self._accuracy[task.name]
         if (right := self._reported(task).right) is not None:
-            return _accuracy(task.examples, right)
+            return facts.accuracy(task.examples, right)
         if (right := self._cells.correct(task.name)) is not None:
-            return _accuracy([task.examples[i] for i in done], right[:, done])
+            return facts.accuracy([task.examples[i] for i in done], right[:, done])
         return {}
 
     def _at_chance(self, accuracy: Mapping[str, Any]) -> str | None:
@@ -388,21 +360,3 @@ def _only_source(source: Task, kept: Sequence[int]) -> Task:
     examples = [source.examples[i] for i in kept]
     held_out = tuple(new for new, old in enumerate(kept) if old in source.held_out)
     return Task(source.name, examples, source.category, held_out)
-
-
-def options_meta(options: Any) -> dict[str, Any]:
-    """A method's options as JSON; a task among them by its name."""
-    values = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
-    return {
-        name: value.name if isinstance(value, Task) else value for name, value in values.items()
-    }
-
-
-def _accuracy(examples: Sequence[Encoded], right: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """How many prompts were asked, and the share answered right; the same of foils."""
-    accuracy: dict[str, Any] = {"asked": len(examples), "accuracy": float(right[0].mean())}
-    has_foil = np.array([example.foil is not None for example in examples])
-    if has_foil.any():
-        accuracy["foils"] = int(has_foil.sum())
-        accuracy["beats_foil"] = float(right[1][has_foil].mean())
-    return accuracy
