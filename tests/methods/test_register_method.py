@@ -113,6 +113,7 @@ def test_the_example_is_offered_with_its_options(output_norm: None) -> None:
     offered = {method["name"]: method for method in lab._can["methods"]}
     assert list(offered) == list(registry.names()) and "output_norm" in offered
     assert offered["output_norm"]["why_not"] is None
+    assert offered["output_norm"]["about"].startswith("The mean norm of what the head writes")
     (log,) = offered["output_norm"]["options"]
     assert (log["name"], log["kind"], log["default"]) == ("log", "bool", False)
     assert log["help"] == "Take the logarithm of the norm."
