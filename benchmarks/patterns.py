@@ -18,7 +18,7 @@ import headwidget as hw
 from benchmarks.memory import memory
 from benchmarks.timing import Row, against
 from benchmarks.workload import TOKENS, plain_forward, task
-from headwidget.methods.patterns import PATTERNS, Patterns, run, shows
+from headwidget.methods.patterns import METHOD, PATTERNS, Patterns, shows
 from headwidget.models import Model, embedded
 from headwidget.scoring.batch import batches
 from headwidget.scoring.contract import Job
@@ -66,7 +66,7 @@ def workload(model: Model, tokens: int, size: int) -> list[EncodedTask]:
 
 
 def scored(model: Model, tasks: list[EncodedTask]) -> None:
-    for _ in run(Job(model, tuple(tasks), len(tasks[0].examples), Patterns())):
+    for _ in METHOD.run(Job(model, tuple(tasks), len(tasks[0].examples), Patterns())):
         pass
 
 

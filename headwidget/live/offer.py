@@ -37,7 +37,7 @@ def _method(model: Model, name: str) -> dict[str, Any]:
     for field in dataclasses.fields(method.options):
         if (option := _option(method.options, field)) is not None:
             options.append({**option, "help": helps.get(field.name, "")})
-    return {"name": name, "why_not": why_not, "options": options}
+    return {"name": name, "about": method.about, "why_not": why_not, "options": options}
 
 
 def _option(options: type, field: dataclasses.Field[Any]) -> dict[str, Any] | None:

@@ -1,1 +1,1 @@
-"""From tasks to scores: tokens, batches, forwards, and the engine that lets a method score."""
+"""From tasks to scores: encoding, batches, forwards, the methods' contract and the engine."""

@@ -13,7 +13,7 @@ joined in a :class:`Method`. ``run`` does these steps, in this order:
 4. Yield a :class:`Report` for what belongs beside the scores: labels of runs that are not
    prompts, warnings, facts for the card and the file.
 
-The same generator serves ``hw.score``, ``hw.live`` and a cluster. The engine checks all that
+The same generator serves ``hw.score`` and ``hw.live``. The engine checks all that
 is yielded. Where memory runs out, it calls ``run`` again with half the batch size and, for
 a method that scores one task at a time, with only the examples that are not done yet.
 ``hw.register_method(method)`` makes a method known by its name; CONTRIBUTING.md has a
@@ -57,7 +57,7 @@ class Job:
     seed: int = 0
     """All that is random must follow from it."""
     sources: tuple[Task, ...] = ()
-    """The tasks as text, in the same order; tasks that could not be encoded are here too."""
+    """The tasks as text; a ``together`` method is also told those that were not encoded."""
     note: Callable[[str, float], None] = _silent
     """``note(what, steps)`` names what is being done and adds ``steps`` to the progress.
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from headwidget.models import Model, hooks
 from headwidget.scores import HeadScores, chance
 from headwidget.scores.record import Dropped, Record, TaskRecord, digest
+from headwidget.scoring import facts
 from headwidget.scoring.batch import batches, correct, forward, plan
 from headwidget.scoring.cells import Cells
 from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
-from headwidget.scoring.encode import Encoded, EncodedTask
+from headwidget.scoring.encode import EncodedTask
 from headwidget.scoring.memory import halving
 from headwidget.scoring.yielded import Checker
 from headwidget.tasks import Task
@@ -81,15 +80,8 @@ class Scoring:
     def _run(self, tasks: Sequence[EncodedTask], note: Note) -> Iterator[Chunk]:
         """The chunks of one job; its reports are taken in here."""
         rest, left = self._not_done(tasks)
-        job = Job(
-            self.model,
-            tuple(rest),
-            self.batch_size,
-            self.options,
-            self.seed,
-            tuple(self.sources),
-            note,
-        )
+        sources = self._sources_of(tasks, left)
+        job = Job(self.model, tuple(rest), self.batch_size, self.options, self.seed, sources, note)
         yielded = self.method.run(job)
         self._checker.iterable(yielded)
         for item in map(self._checker.known_kind, yielded):
@@ -113,6 +105,17 @@ class Scoring:
             return tasks, None
         left = [i for i in range(len(task.examples)) if i not in done]
         return [_only(task, left)], left
+
+    def _sources_of(
+        self, tasks: Sequence[EncodedTask], left: Sequence[int] | None
+    ) -> tuple[Task, ...]:
+        """A job's tasks as text; of a task of which a part is done, the examples left."""
+        if self.method.together:
+            return tuple(self.sources)
+        named = [source for source in self.sources if source.name == tasks[0].name]
+        if left is None or self.method.encode is not None:
+            return tuple(named)
+        return tuple(_only_source(source, left) for source in named)
 
     def _renumbered(self, chunk: Chunk, rest: EncodedTask, left: Sequence[int]) -> Chunk:
         self._checker.chunk(chunk, rest, [example.label for example in rest.examples])
@@ -198,10 +201,9 @@ class Scoring:
             if wrong:
                 why = "the answer is not the model's first choice"
                 self._dropped[task.name] = Dropped(why, len(wrong), tuple(wrong))
-            self._accuracy[task.name] = _accuracy(task.examples, right)
+            self._accuracy[task.name] = facts.accuracy(task.examples, right)
             tasks.append(_only(task, kept))
-            examples = [source.examples[i] for i in kept]
-            sources.append(Task(source.name, examples, source.category, tasks[-1].held_out))
+            sources.append(_only_source(source, kept))
         self.tasks, self.sources = tasks, sources
         self.method.check_tasks(self.model, tasks, self.options)
 
@@ -249,7 +251,10 @@ class Scoring:
             names = self.labels(task)
             labels[task.name] = [names[i] for i in done[task.name]]
         records = {task.name: self._task_meta(task, done[task.name]) for task in tasks}
-        meta = {**self._meta(), **self.report.record, "partial": partial, "tasks": records}
+        meta = facts.of_run(self.model, self.options, self.seed, self.batch_size)
+        if self.halved:
+            meta["out_of_memory"] = f"the batch was halved to {self.halved[-1]}"
+        meta |= {**self.report.record, "partial": partial, "tasks": records}
         return self._head_scores(arrays, labels, meta)
 
     def snapshot(self) -> HeadScores:
@@ -298,36 +303,6 @@ class Scoring:
             aspects=arrays,
         )
 
-    def _meta(self) -> dict[str, Any]:
-        """What is known of the model, the options and the machine."""
-        import transformers
-
-        import headwidget
-
-        meta = {
-            "model": self.model.name,
-            "revision": self.model.revision,
-            "weights": self.model.fingerprint(),
-            "family": self.model.family.name,
-            "n_kv_heads": self.model.n_kv_heads,
-            "dtype": str(self.model.dtype).removeprefix("torch."),
-            "device": str(self.model.device),
-            "attention": str(getattr(self.model.config, "_attn_implementation", "")),
-            "options": options_meta(self.options),
-            "seed": self.seed,
-            "batch_size": self.batch_size,
-            "versions": {
-                "headwidget": headwidget.__version__,
-                "torch": torch.__version__,
-                "transformers": transformers.__version__,
-                "numpy": np.__version__,
-                "python": platform.python_version(),
-            },
-        }
-        if self.halved:
-            meta["out_of_memory"] = f"the batch was halved to {self.halved[-1]}"
-        return meta
-
     def _task_meta(self, task: EncodedTask, done: list[int]) -> dict[str, Any]:
         """What is known of a task: prompts, what was dropped, accuracy, warnings."""
         dropped = [self._dropped[task.name]] if task.name in self._dropped else []
@@ -356,9 +331,9 @@ class Scoring:
         if task.name in self._accuracy:
             return self._accuracy[task.name]
         if (right := self._reported(task).right) is not None:
-            return _accuracy(task.examples, right)
+            return facts.accuracy(task.examples, right)
         if (right := self._cells.correct(task.name)) is not None:
-            return _accuracy([task.examples[i] for i in done], right[:, done])
+            return facts.accuracy([task.examples[i] for i in done], right[:, done])
         return TaskRecord()
 
     def _at_chance(self, accuracy: TaskRecord) -> str | None:
@@ -375,21 +350,8 @@ def _only(task: EncodedTask, kept: Sequence[int]) -> EncodedTask:
     return dataclasses.replace(task, examples=examples, held_out=held_out)
 
 
-def options_meta(options: Any) -> dict[str, Any]:
-    """A method's options as JSON; a task among them by its name."""
-    values = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
-    return {
-        name: value.name if isinstance(value, Task) else value for name, value in values.items()
-    }
-
-
-def _accuracy(examples: Sequence[Encoded], right: npt.NDArray[np.bool_]) -> TaskRecord:
-    """How many prompts were asked, and the share answered right; the same of foils."""
-    has_foil = np.array([example.foil is not None for example in examples])
-    foils = int(has_foil.sum())
-    return TaskRecord(
-        asked=len(examples),
-        accuracy=float(right[0].mean()),
-        foils=foils or None,
-        beats_foil=float(right[1][has_foil].mean()) if foils else None,
-    )
+def _only_source(source: Task, kept: Sequence[int]) -> Task:
+    """The same of a task as text."""
+    examples = [source.examples[i] for i in kept]
+    held_out = tuple(new for new, old in enumerate(kept) if old in source.held_out)
+    return Task(source.name, examples, source.category, held_out)

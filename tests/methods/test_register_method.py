@@ -25,14 +25,9 @@ from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import encode
 from tests.support import tiny
 from tests.support.lab_tools import TASKS, at_each_block, fresh, hooked
+from tests.support.own_method import MINE, Options, chunk, constant, values
 
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
-
-
-@pytest.fixture(autouse=True)
-def only_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is gone after it."""
-    monkeypatch.setattr(registry, "_registered", {})
 
 
 # ---- the example of CONTRIBUTING.md ----
@@ -113,6 +108,7 @@ def test_the_example_is_offered_with_its_options(output_norm: None) -> None:
     offered = {method["name"]: method for method in lab._can["methods"]}
     assert list(offered) == list(registry.names()) and "output_norm" in offered
     assert offered["output_norm"]["why_not"] is None
+    assert offered["output_norm"]["about"].startswith("The mean norm of what the head writes")
     (log,) = offered["output_norm"]["options"]
     assert (log["name"], log["kind"], log["default"]) == ("log", "bool", False)
     assert log["help"] == "Take the logarithm of the norm."
@@ -149,25 +145,6 @@ def test_the_example_goes_on_with_half_the_batch_where_memory_runs_out(output_no
 
 
 # ---- what can be registered ----
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """Options of a method of these tests."""
-
-    size: float = 1.0
-    """How large every score is."""
-    why: str = ""
-
-
-def constant(job: Job) -> Iterator[Chunk | Report]:
-    """Every score the same."""
-    runs = range(len(job.task.examples))
-    values = np.full((len(runs), *job.model.shape), job.options.size)
-    yield Chunk(job.task.name, runs, slice(None), values)
-
-
-MINE = Method("mine", constant, Options, signed=False)
 
 
 @dataclasses.dataclass
@@ -208,9 +185,9 @@ def test_registering_again_replaces_the_method() -> None:
     assert hw.score(model, TASKS, "mine", size=2, progress=False).values("one").max() == 2
 
     def twice(job: Job) -> Iterator[Chunk | Report]:
-        for chunk in constant(job):
-            assert isinstance(chunk, Chunk)
-            yield dataclasses.replace(chunk, values=2 * chunk.values)
+        for item in constant(job):
+            assert isinstance(item, Chunk)
+            yield dataclasses.replace(item, values=2 * item.values)
 
     hw.register_method(dataclasses.replace(MINE, run=twice))
     assert registry.names().count("mine") == 1
@@ -231,160 +208,31 @@ def test_every_built_in_method_says_what_a_score_means(name: str) -> None:
     assert about.endswith(".") and len(about) <= 100
 
 
-# ---- what a faulty method yields ----
+# ---- what a method is told ----
 
 
-def values(job: Job, *shape: int) -> np.ndarray:
-    return np.zeros(shape or (len(job.task.examples), *job.model.shape), np.float32)
+def test_a_method_is_told_one_task_and_only_what_is_not_done_yet() -> None:
+    told: list[tuple[str, list[str], list[str], int | None]] = []
 
-
-def chunk(job: Job, **changes: Any) -> Chunk:
-    """A sound chunk of all runs, but for ``changes``."""
-    runs = tuple(range(len(job.task.examples)))
-    sound = Chunk(job.task.name, runs, slice(None), values(job))
-    return dataclasses.replace(sound, **changes)
-
-
-def one_bad_number(job: Job) -> np.ndarray:
-    numbers = values(job)
-    numbers[2, 1, 3] = np.nan
-    return numbers
-
-
-FAULTS: dict[str, tuple[Any, str]] = {
-    "an array": (
-        lambda job: values(job),
-        "method 'mine' yielded a ndarray; a method yields Chunk and Report objects",
-    ),
-    "a pair": (lambda job: ("one", chunk(job)), "method 'mine' yielded a tuple"),
-    "unknown task": (
-        lambda job: chunk(job, task="three"),
-        "method 'mine' yielded scores of a task 'three', but it was asked to score 'one'",
-    ),
-    "the other task": (lambda job: chunk(job, task="two"), "'two', but .* asked to score 'one'"),
-    "run out of range": (
-        lambda job: chunk(job, runs=(0, 1, 2, 4)),
-        "method 'mine', task 'one' yielded runs with number 4; it has runs 0 to 3",
-    ),
-    "negative run": (lambda job: chunk(job, runs=(0, 1, 2, -1)), "with number -1"),
-    "run twice": (lambda job: chunk(job, runs=(0, 1, 2, 2)), "runs are whole numbers, each once"),
-    "no runs": (lambda job: chunk(job, runs=()), "runs are whole numbers, each once"),
-    "runs by label": (lambda job: chunk(job, runs=("a", "b")), "runs are whole numbers"),
-    "one run": (lambda job: chunk(job, runs=2), "runs are whole numbers"),
-    "a layer": (lambda job: chunk(job, layers=0), "layers is a slice of the model's layers"),
-    "one row": (
-        lambda job: chunk(job, values=values(job, 4, 4)),
-        r"'mine', task 'one': values has shape \(4, 4\); expected \(4, 3, 4\)",
-    ),
-    "wrong layers": (
-        lambda job: chunk(job, layers=slice(0, 1)),
-        r"values has shape \(4, 3, 4\); expected \(4, 1, 4\)",
-    ),
-    "aspect": (
-        lambda job: chunk(job, aspects={"other": values(job, 4, 3, 1)}),
-        r"aspect 'other' has shape \(4, 3, 1\)",
-    ),
-    "words": (lambda job: chunk(job, values="high"), "values is an array of numbers on the host"),
-    "with a gradient": (
-        lambda job: chunk(job, values=torch.zeros(4, 3, 4, requires_grad=True)),
-        "values is an array of numbers on the host, .* got a Tensor",
-    ),
-    "not a number": (
-        lambda job: chunk(job, values=one_bad_number(job)),
-        "task 'one': mine gave a score that is not a number for 'abcd'",
-    ),
-    "aspect not a number": (
-        lambda job: chunk(job, aspects={"other": one_bad_number(job)}),
-        "task 'one': mine gave a score that is not a number for 'abcd'",
-    ),
-    "correct": (
-        lambda job: chunk(job, correct=np.ones(4, bool)),
-        r"correct has shape \(4\); expected \(2, 4\)",
-    ),
-    "off": (
-        lambda job: chunk(job, check=np.full(4, 0.25)),
-        "gives log-probabilities up to 25.0% away from its own forward, so its mine scores",
-    ),
-    "off by NaN": (lambda job: chunk(job, check=np.full(4, np.nan)), "so its mine scores"),
-    "report of unknown task": (lambda job: Report({"three": TaskReport()}), "a task 'three'"),
-    "labels": (
-        lambda job: Report({"one": TaskReport(labels=())}),
-        "method 'mine', task 'one': labels are texts, one or more",
-    ),
-    "right": (
-        lambda job: Report({"one": TaskReport(right=np.ones((2, 3), bool))}),
-        r"right is an array of shape \(2, 4\).*got \(2, 3\)",
-    ),
-    "reported runs": (
-        lambda job: Report({"one": TaskReport(runs=(9,))}),
-        "'one' reported runs with number 9; it has runs 0 to 3",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_method_is_refused_with_a_sentence(fault: str) -> None:
-    make, sentence = FAULTS[fault]
-
-    def run(job: Job) -> Iterator[Any]:
-        yield make(job)
+    def run(job: Job) -> Iterator[Chunk]:
+        (source,) = job.sources
+        texts = [example.prompt + example.answer for example in source.examples]
+        told.append((source.name, texts, [e.label for e in job.task.examples], job.batch_size))
+        for i in range(len(job.task.examples)):
+            if i == 3:
+                raise MemoryError
+            yield chunk(job, runs=(i,), values=values(job, 1, *job.model.shape) + len(texts[i]))
 
     hw.register_method(dataclasses.replace(MINE, run=run))
-    errors = (TypeError, ValueError, RuntimeError, FloatingPointError)
-    with pytest.raises(errors, match=sentence):
-        hw.score(tiny.model("llama"), TASKS, "mine", progress=False)
-
-
-def nothing(job: Job) -> Iterator[Chunk]:
-    yield from ()
-
-
-def a_layer_less(job: Job) -> Iterator[Chunk]:
-    yield chunk(job, layers=slice(0, 2), values=values(job, 4, 2, 4))
-
-
-def a_run_less(job: Job) -> Iterator[Chunk]:
-    yield chunk(job, runs=(0, 2, 3), values=values(job, 3, 3, 4))
-
-
-def other_aspects(job: Job) -> Iterator[Chunk]:
-    yield chunk(job, aspects={"other": values(job)})
-    yield chunk(job)
-
-
-def late_labels(job: Job) -> Iterator[Chunk | Report]:
-    yield chunk(job)
-    yield Report({job.task.name: TaskReport(labels=("fit 0",))})
-
-
-def no_generator(job: Job) -> Any:
-    return None
-
-
-@pytest.mark.parametrize(
-    ("run", "sentence"),
-    [
-        (nothing, "method 'mine', task 'one' ended without any run scored at all layers"),
-        (a_layer_less, "method 'mine', task 'one' ended without any run scored at all layers"),
-        (a_run_less, "method 'mine', task 'one' ended with 3 of 4 runs scored"),
-        (other_aspects, r"yielded chunks with the aspects \['other'\] and with \[\]"),
-        (late_labels, "1 labels were reported after chunks of 4 runs; report labels first"),
-        (no_generator, r"method 'mine': run\(job\) returned a NoneType; it must be a generator"),
-    ],
-)
-def test_a_method_that_does_not_do_its_work_is_refused(run: Any, sentence: str) -> None:
-    hw.register_method(dataclasses.replace(MINE, run=run))
-    with pytest.raises((TypeError, ValueError, RuntimeError), match=sentence):
-        hw.score(tiny.model("llama"), TASKS, "mine", progress=False)
-
-
-def test_a_faulty_method_fails_in_the_lab_with_its_sentence() -> None:
-    hw.register_method(dataclasses.replace(MINE, run=a_run_less))
-    lab = hw.live(fresh(), TASKS, "mine", prompts=None)
-    lab.run().wait(60)
-    assert lab.state == "failed"
-    assert "method 'mine', task 'one' ended with 3 of 4 runs" in lab._state["message"]
-    assert lab.scores is not None and lab.scores.partial  # what is done is kept
+    scores = hw.score(tiny.model("llama"), TASKS, "mine", batch_size=8, progress=False)
+    texts = {task.name: [e.prompt + e.answer for e in task.examples] for task in TASKS}
+    assert told == [
+        ("one", texts["one"], texts["one"], 8),
+        ("one", texts["one"][3:], texts["one"][3:], 4),
+        ("two", texts["two"], texts["two"], 4),
+        ("two", texts["two"][3:], texts["two"][3:], 2),
+    ]
+    assert scores.values("two")[:, 0, 0].tolist() == [len(text) for text in scores.runs("two")]
 
 
 # ---- methods of the other kinds ----

@@ -1,0 +1,67 @@
+"""Facts that travel with scores: model, options, machine, and how well the model answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headwidget.scores.record import TaskRecord
+from headwidget.tasks import Task
+
+if TYPE_CHECKING:
+    from headwidget.models import Model
+    from headwidget.scoring.encode import Encoded
+
+
+def of_run(model: Model, options: Any, seed: int, batch_size: int | None) -> dict[str, Any]:
+    """What is known of the model, the options and the machine, as JSON."""
+    import torch
+    import transformers
+
+    import headwidget
+
+    return {
+        "model": model.name,
+        "revision": model.revision,
+        "weights": model.fingerprint(),
+        "family": model.family.name,
+        "n_kv_heads": model.n_kv_heads,
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "device": str(model.device),
+        "attention": str(getattr(model.config, "_attn_implementation", "")),
+        "options": of_options(options),
+        "seed": seed,
+        "batch_size": batch_size,
+        "versions": {
+            "headwidget": headwidget.__version__,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+    }
+
+
+def of_options(options: Any) -> dict[str, Any]:
+    """A method's options as JSON; a task among them by its name."""
+    values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
+    return {
+        name: value.name if isinstance(value, Task) else value for name, value in values.items()
+    }
+
+
+def accuracy(examples: Sequence[Encoded], right: npt.NDArray[np.bool_]) -> TaskRecord:
+    """How many prompts were asked and the share answered right; the same of foils."""
+    has_foil = np.array([example.foil is not None for example in examples])
+    foils = int(has_foil.sum())
+    return TaskRecord(
+        asked=len(examples),
+        accuracy=float(right[0].mean()),
+        foils=foils or None,
+        beats_foil=float(right[1][has_foil].mean()) if foils else None,
+    )
