@@ -61,7 +61,8 @@ class Reading:
     the mean logit. Without targets where ``why_not`` says why."""
     why_not: str | None
     """Why there are no maps, in a sentence."""
-    found: Found | None = field(repr=False, default=None)
+    captured: Found | None = field(repr=False, default=None)
+    """The activations that the attribution method took from the forward; None without maps."""
 
 
 def encode(model: Model, text: str) -> tuple[int, ...]:
@@ -103,8 +104,8 @@ def read(model: Model, text: str, gates: Gates | None = None, also: int | None =
     with hooks.scoring(model):
         if why_not is None:
             model.look()
-        found = Found(model, batch)
-        logits = found.run() if why_not is None else forward(model, batch)
+        captured = Found(model, batch)
+        logits = captured.run() if why_not is None else forward(model, batch)
         before = logits[0, -1].float().softmax(-1)  # (vocabulary,)
         after = None if gates is None or (gates == 1).all() else _gated(model, batch, gates)
         likely = _likeliest(before)
@@ -113,7 +114,7 @@ def read(model: Model, text: str, gates: Gates | None = None, also: int | None =
         risen = [] if after is None else [i for i in _likeliest(after) if i not in likely]
         maps = np.zeros((0, *model.shape), np.float32)
         if why_not is None:
-            maps = towards(model, found, likely).cpu().numpy()
+            maps = towards(model, captured, likely).cpu().numpy()
         predictions = _listed(model, likely, before, after)
         risen_predictions = _listed(model, risen, before, after)
     return Reading(
@@ -124,7 +125,7 @@ def read(model: Model, text: str, gates: Gates | None = None, also: int | None =
         risen_predictions,
         maps,
         why_not,
-        found if why_not is None else None,
+        captured if why_not is None else None,
     )
 
 
@@ -163,7 +164,7 @@ def _listed(
     return tuple(Prediction(*columns) for columns in zip(ids, texts, clean, scaled))
 
 
-def towards(model: Model, found: Found, targets: Sequence[int]) -> Tensor:
+def towards(model: Model, captured: Found, targets: Sequence[int]) -> Tensor:
     """(target, layer, head): each head's contribution to each token's logit, less the mean logit.
 
     Needs no forward.
@@ -173,9 +174,12 @@ def towards(model: Model, found: Found, targets: Sequence[int]) -> Tensor:
     direction = u.detach()[torch.tensor(targets, device=u.device)].float() - attribution.average(
         model
     )
-    back = norm.back(direction[:, None], found.final)  # (target, 1, width)
+    back = norm.back(direction[:, None], captured.final)  # (target, 1, width)
     return torch.stack(
-        [found.along(row, back, posts[row]).to(model.device) for row in range(len(model.layers))],
+        [
+            captured.along(row, back, posts[row]).to(model.device)
+            for row in range(len(model.layers))
+        ],
         dim=1,
     )
 
@@ -212,24 +216,24 @@ def head(model: Model, reading: Reading, row: int, number: int, count: int = 6) 
             raise
         why_not = str(error)
     promoted, suppressed = (
-        ((), ()) if reading.found is None else _says(model, reading.found, row, number, count)
+        ((), ()) if reading.captured is None else _says(model, reading.captured, row, number, count)
     )
     return HeadReading(pattern, first, promoted, suppressed, why_not)
 
 
 def _says(
-    model: Model, found: Found, row: int, number: int, count: int
+    model: Model, captured: Found, row: int, number: int, count: int
 ) -> tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]:
     """The tokens whose logits a head alone raises most and lowers most, less the mean logit."""
     layer = model.layers[row]
     norm, posts = attribution.norms(model)
     with hooks.scoring(model):
         u = weights.unembedding(model)
-        z = found.z[row][0, -1, number].float()  # (head_dim,)
+        z = captured.z[row][0, -1, number].float()  # (head_dim,)
         written = z @ layer.w_o().detach()[number].float().to(z.device)  # (width,)
         post = posts[row]
-        through = written if post is None else post.ahead(written, found.written[row][0, -1])
-        ready = norm.ahead(through.to(found.final.device), found.final[0, -1]).to(u.device)
+        through = written if post is None else post.ahead(written, captured.written[row][0, -1])
+        ready = norm.ahead(through.to(captured.final.device), captured.final[0, -1]).to(u.device)
         logits = (u.to(ready.dtype) @ ready).float()
         logits = logits - logits.mean()
         raised, lowered = logits.topk(count), logits.topk(count, largest=False)

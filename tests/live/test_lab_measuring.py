@@ -180,7 +180,7 @@ def test_a_prompt_ends_where_it_was_typed_to() -> None:
         model, hw.Task("t", [("abcab", "c")]), "attribution", progress=False
     ).values("t")[0]
     (mine,) = reading.towards(
-        model, read.found, tokenizer("c", add_special_tokens=False)["input_ids"]
+        model, read.captured, tokenizer("c", add_special_tokens=False)["input_ids"]
     )
     np.testing.assert_allclose(mine, expected, atol=1e-5)
 
@@ -280,8 +280,8 @@ def test_any_token_can_be_the_target_also_one_that_is_not_likely() -> None:
     lab.target = other
     assert lab.wait(60) and [one[0] for one in lab.reading["predictions"]] == [*listed, other]
     read = reading.read(model, "abc")
-    assert read.found is not None
-    whole = reading.towards(model, read.found, range(model.vocabulary))
+    assert read.captured is not None
+    whole = reading.towards(model, read.captured, range(model.vocabulary))
     np.testing.assert_allclose(
         np.frombuffer(lab._maps, "<f4").reshape(-1, 3, 4)[-1], whole[other], rtol=1e-5, atol=1e-7
     )

@@ -26,16 +26,16 @@ def test_a_prompt_is_read_as_the_model_reads_it() -> None:
     np.testing.assert_allclose([one[2] for one in read["predictions"]], best.values, rtol=1e-4)
     assert "".join(read["tokens"]) == "abcab"
     maps = np.frombuffer(lab._maps, "<f4").reshape(10, *model.shape)
-    found = reading.read(model, "abcab").found
-    assert found is not None
+    captured = reading.read(model, "abcab").captured
+    assert captured is not None
     np.testing.assert_allclose(
-        maps, reading.towards(model, found, best.indices.tolist()), atol=1e-6
+        maps, reading.towards(model, captured, best.indices.tolist()), atol=1e-6
     )
     for letter in "cdx":  # a random model's likely tokens are half letters, which no task has
         expected = hw.score(
             model, hw.Task("t", [("abcab", letter)]), "attribution", progress=False
         ).values("t")[0]
-        (mine,) = reading.towards(model, found, model.tokenizer(letter)["input_ids"])
+        (mine,) = reading.towards(model, captured, model.tokenizer(letter)["input_ids"])
         np.testing.assert_allclose(mine, expected, atol=1e-5)
     lab.prompt = "x" * 2000
     lab.wait(60)
@@ -100,9 +100,9 @@ def test_what_a_head_promotes_is_what_it_writes_through_the_norms_to_the_logits(
     }
     # The whole vocabulary by the attribution method, whose numbers other tests hold.
     read = reading.read(model, "abcab")
-    assert read.found is not None
+    assert read.captured is not None
     with hooks.scoring(model):
-        every = reading.towards(model, read.found, range(tiny.VOCABULARY))[:, 1, 3]
+        every = reading.towards(model, read.captured, range(tiny.VOCABULARY))[:, 1, 3]
     best = every.topk(6)
     assert [one[0] for one in found["promoted"]] == [
         model.tokenizer.decode([i]) for i in best.indices.tolist()
