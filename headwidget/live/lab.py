@@ -296,7 +296,7 @@ class Lab(ThreadedExplorer):
                     "lab.gates."
                 )
             panel = self._panel  # the measurement must not hold the lab
-            parts = pieces(
+            steps = pieces(
                 self._model,
                 [self._sources[name] for name in self.asked],
                 self.gates,
@@ -306,7 +306,7 @@ class Lab(ThreadedExplorer):
                 draws=draws,
                 seed=self._seed,
             )
-            self._measurement = measurement = Measurement(int((self.gates != 1).sum()), parts)
+            self._measurement = measurement = Measurement(int((self.gates != 1).sum()), steps)
             self._set(_effect=measurement.effect)
             self._later("effect", lambda lab: lab._measure_on(measurement))
         return self

@@ -93,11 +93,11 @@ def head(
 
 def ranks(results: Mapping[str, HeadScores], row: int, number: int) -> list[dict[str, Any]]:
     """The rank of a head in each task of each method, 1 is first."""
-    found = []
+    entries = []
     for name, scores in results.items():
         for task in scores.tasks:
             mean = reduce.mean(scores.values(task))
-            found.append(
+            entries.append(
                 {
                     "method": name,
                     "task": task,
@@ -107,7 +107,7 @@ def ranks(results: Mapping[str, HeadScores], row: int, number: int) -> list[dict
                     "partial": scores.partial,
                 }
             )
-    return found
+    return entries
 
 
 def salient(model: Model, layer: int, number: int) -> dict[str, Any]:
