@@ -85,7 +85,7 @@ def unseen_first(
     out. ``labels`` are the task's prompts with their answers.
 
     >>> unseen_first(["2+2=4", "3+3=6", "4+4=8"], "sums", [], count=2, seed=0)
-    PromptSample(indices=(1, 0), scored_on=0)
+    PromptSample(indices=(1, 2), scored_on=0)
     """
     seen = [False] * len(labels)
     for one_scores in scores:
