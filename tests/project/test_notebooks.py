@@ -64,7 +64,7 @@ def test_the_heads_that_gating_keeps_are_enough_for_a_real_model(ran: Ran) -> No
     as many random ones of the same layers do neither."""
     book = nbformat.read(ran("04_gating") / "gating.ipynb", as_version=4)
     (cell,) = (c for c in book.cells if c.cell_type == "code" and "hw.keep_only(" in c.source)
-    (text,) = (o.data["text/plain"] for o in cell.outputs if "text/plain" in o.get("data", {}))
+    (text,) = (o.data["text/plain"] for o in cell.outputs if o.output_type == "execute_result")
     table = frame(text)
     assert set(table) == {"Math", "Syntax"}
     for task, rows in table.items():
