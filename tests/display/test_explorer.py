@@ -356,7 +356,7 @@ def test_script_and_style_are_files_that_open_widgets_follow(scores: hw.HeadScor
         watched.changed.emit(f"new {file}")
         assert getattr(explorer, name) == getattr(other, name) == f"new {file}"
     assert "watchfiles" not in sys.modules
-    assert hw.explore(scores).get_state()["_esm"] == str(explorers.ExplorerBase._esm)  # type: ignore[misc]
+    assert hw.explore(scores)._esm == (assets.STATIC / "widget.js").read_text(encoding="utf-8")
 
 
 def test_a_closed_explorer_is_kept_by_nobody(scores: hw.HeadScores) -> None:
