@@ -63,7 +63,7 @@ _COUNTED = """async ({ source, state, buffer }) => {
     window.showAndClose = async (times) => {
         for (let i = 0; i < times; i++) {
             const el = document.body.appendChild(document.createElement('div'));
-            const close = explorer.render({ model, el });
+            const close = widget.render({ model, el });
             const find = (selector) => el.querySelector(selector);
             const plot = find('.hw-plot');
             const box = plot.getBoundingClientRect();

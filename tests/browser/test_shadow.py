@@ -21,7 +21,7 @@ _RENDER = """async ({ source, css, state, buffer }) => {
     window.shadow = document.body.appendChild(document.createElement('div')).attachShadow({ mode: 'open' });
     const style = shadow.appendChild(document.createElement('style'));
     style.textContent = css;
-    explorer.render({ model, el: shadow.appendChild(document.createElement('div')) });
+    widget.render({ model, el: shadow.appendChild(document.createElement('div')) });
 }"""
 
 
