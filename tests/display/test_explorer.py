@@ -429,6 +429,17 @@ def test_an_output_carries_a_picture_for_where_no_widget_runs(
         hw.explore(scores, preview="gif")
 
 
+def test_without_matplotlib_the_widget_is_shown_without_a_picture(
+    scores: hw.HeadScores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer = hw.explore(scores)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    data, _ = explorer._repr_mimebundle_()
+    assert set(data) == {"application/vnd.jupyter.widget-view+json", "text/plain"}
+    with pytest.raises(ModuleNotFoundError, match="matplotlib"):
+        explorer.to_png("heads.png")
+
+
 def test_the_current_view_is_written_as_a_picture_and_as_a_drawing(
     scores: hw.HeadScores, tmp_path: Path
 ) -> None:
