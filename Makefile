@@ -1,11 +1,20 @@
-# Two commands: `make demo` and `make test`. Everything they need (python packages, node packages, the embedded model, chromium) they bring.
+# Two commands: `make demo` and `make test`. Everything they need (python packages, node
+# packages, the embedded model, chromium) they bring. `make quick` is what one runs between
+# edits: no browser, no notebook, nothing marked slow.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# A run that stands still is ended: the tests that were running are named.
+LIMIT := 40m
+WATCHDOG := $(if $(shell command -v timeout),timeout --kill-after=2m $(LIMIT))
+PYTEST := OMP_NUM_THREADS=1 $(WATCHDOG) $(BIN)/python -m pytest -n auto --dist loadgroup \
+	--no-loadscope-reorder
+OR_LATE = || { code=$$?; [ $$code -lt 124 ] || \
+	echo "The tests were ended after $(LIMIT); see above which were running." >&2; exit $$code; }
 JS := $(shell find js -type f -not -path 'js/tests/*' 2>/dev/null)
 
-.PHONY: demo test build model lint check-js test-py bench dist chromium clean
+.PHONY: demo test quick build model lint check-js test-py bench dist chromium clean
 
 demo: $(VENV)/.demo build model
 ifdef HEADLESS
@@ -15,6 +24,9 @@ else
 endif
 
 test: $(VENV)/.dev build model chromium node_modules/.cdn lint check-js test-py
+
+quick: $(VENV)/.dev build model lint check-js
+	$(PYTEST) -m 'not slow' $(OR_LATE)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -27,7 +39,7 @@ check-js: node_modules/.ready
 	npm test --silent
 
 test-py: $(VENV)/.dev build model chromium node_modules/.cdn
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+	$(PYTEST) $(OR_LATE)
 
 bench: $(VENV)/.dev build model chromium
 	$(BIN)/python -m benchmarks
@@ -47,7 +59,8 @@ node_modules/.ready: package-lock.json .npmrc
 	npm ci --no-fund --no-audit --loglevel=error
 	touch $@
 
-# A page of nbconvert's loads html-manager from a CDN; a browser test answers with the very file. Packed, without the 128 packages it names for bundlers.
+# A page of nbconvert's loads html-manager from a CDN; a browser test answers with the very
+# file. Packed, without the 128 packages it names for bundlers.
 CDN := node_modules/@jupyter-widgets/html-manager
 CDN_SHA256 := 2b9d65cb7913e1c7d671757a10008b32c9c2448d4429513371e55c07d6107638
 node_modules/.cdn: node_modules/.ready

@@ -1,6 +1,8 @@
-"""`make bench`: a table of ratios on the embedded model, each side measured in the same run, medians of several; then the browser's times and bytes.
+"""`make bench`: a table of ratios on the embedded model, each side measured in the same
+run, medians of several; then the browser's times and bytes.
 
-Machine and versions stand on top. Names choose parts: `python -m benchmarks browser`, or `speed`, `probe`, `gating`, `patterns`, `relations`, `memory`, `live`.
+Machine and versions stand on top. Names choose parts: `python -m benchmarks browser`,
+or `speed`, `probe`, `gating`, `patterns`, `relations`, `memory`, `live`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ def main() -> None:
     only = sys.argv[1:]
     machine = f"{platform.machine()}, {torch.get_num_threads()} threads, {platform.system()}"
     print(
-        f"# {machine}; python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}\n"
+        f"# {machine}; python {platform.python_version()}, torch {torch.__version__}, "
+        f"transformers {transformers.__version__}\n"
     )
     for part in (speed, probe, gating, patterns, relations, memory):
         if not only or part.__name__.removeprefix("benchmarks.") in only:
@@ -37,7 +40,8 @@ def show(rows: list[Row]) -> None:
     for row in rows:
         each = " ".join(f"{r:.3g}" for r in row.ratios)
         print(
-            f"| {row.what:<78} | {statistics.median(row.ratios):>7.3g} | {each:<26} | {row.promise:<9} | {row.verdict():<4} |",
+            f"| {row.what:<78} | {statistics.median(row.ratios):>7.3g} | {each:<26} "
+            f"| {row.promise:<9} | {row.verdict():<4} |",
             flush=True,
         )
     print()

@@ -1,11 +1,16 @@
-"""The browser's part: how long a drag takes to be drawn and a first paint to appear, in Chromium, and how many bytes go there.
+"""The browser's part: how long a drag takes to be drawn and a first paint to appear, in
+Chromium, and how many bytes go there.
 
-A page of our own imports the built widget, with a stand-in for Jupyter's model. Times are the page's own, on the main thread:
+A page of our own imports the built widget, with a stand-in for Jupyter's model. Times
+are the page's own, on the main thread:
 
-- *script* is ours: the event's handler, and all that runs in the frame drawn for it (reduce and draw);
-- *processor* is what of that the main thread itself was given, from the browser's trace: on a busy machine script waits too;
+- *script* is ours: the event's handler, and all that runs in the frame drawn for it
+  (reduce and draw);
+- *processor* is what of that the main thread itself was given, from the browser's
+  trace: on a busy machine script waits too;
 - *work* adds the style, layout and paint that follow in that frame;
-- *painted* is from the event until that frame was handed to the compositor, the wait for the frame included.
+- *painted* is from the event until that frame was handed to the compositor, the wait
+  for the frame included.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from playwright.sync_api import Browser, Page, Route, sync_playwright
 import headwidget as hw
 from headwidget.display import page as pages
 from headwidget.display import wire
-from headwidget.display.explorer import asset
+from headwidget.display.assets import asset
 from tests.browser.conftest import FLAGS
 from tests.support.made_up import scores
 
@@ -77,24 +82,35 @@ FIRST = {
     "categories": {"view": "categories"},
 }
 
-_HTML = """<!doctype html><html lang="en"><meta charset="utf-8"><title>bench</title><link rel="stylesheet" href="/widget.css">
+_HTML = """<!doctype html><html lang="en"><meta charset="utf-8"><title>bench</title>
+<link rel="stylesheet" href="/widget.css">
 <style>body { margin: 24px; font: 14px/1.5 system-ui, sans-serif; }</style><main></main>"""
 
-# A task that a frame's own callback posts runs when the frame has been laid out, painted and handed over.
+# A task that a frame's own callback posts runs when the frame has been laid out,
+# painted and handed over.
 _TOOLS = """
 const now = () => performance.now();
-const posted = () => new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); });
+const posted = () => new Promise((done) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = done;
+    port2.postMessage(0);
+});
 window.timed = async (act) => {
     let first, last;
     requestAnimationFrame(() => { first = now(); }); // before what the act asks of the frame
     const start = now();
     act();
     const acted = now();
-    await new Promise((done) => requestAnimationFrame(() => { last = now(); posted().then(done); })); // and after it
+    await new Promise((done) => requestAnimationFrame(() => { // and after it
+        last = now();
+        posted().then(done);
+    }));
     const painted = now();
-    return { start, script: acted - start + last - first, work: acted - start + painted - first, painted: painted - start };
+    const [script, work] = [acted - start + last - first, acted - start + painted - first];
+    return { start, script, work, painted: painted - start };
 };
-window.frame = () => new Promise((done) => requestAnimationFrame(() => posted().then(done))); // until it was handed over
+// until it was handed over
+window.frame = () => new Promise((done) => requestAnimationFrame(() => posted().then(done)));
 window.standIn = (state) => {
     const listeners = new Map();
     return {
@@ -105,19 +121,22 @@ window.standIn = (state) => {
             for (const callback of listeners.get(`change:${key}`) ?? []) callback();
         },
         save_changes() {},
-        on: (event, callback) => listeners.set(event, (listeners.get(event) ?? new Set()).add(callback)),
+        on: (event, callback) =>
+            listeners.set(event, (listeners.get(event) ?? new Set()).add(callback)),
         off: (event, callback) => listeners.get(event)?.delete(callback),
     };
 };
 """
 
-# `presented` is the browser's own word: when the first text or canvas of the page was on the screen. `complete` is when the last map was
+# `presented` is the browser's own word: when the first text or canvas of the page was
+# on the screen. `complete` is when the last map was
 # painted: the first frame has the controls and the maps it gets to in time, the second has all.
 _RENDER = """async (settings) => {
     const got = await Promise.all(['/header.json', '/buffer'].map((path) => fetch(path)));
     const [_header, buffer] = [await got[0].json(), await got[1].arrayBuffer()];
     const widget = (await import('/widget.js')).default;
-    const model = standIn({ ...settings, tasks: _header.tasks.map((task) => task.name), _header, _buffer: new DataView(buffer) });
+    const tasks = _header.tasks.map((task) => task.name);
+    const model = standIn({ ...settings, tasks, _header, _buffer: new DataView(buffer) });
     const presented = new Promise((done) => {
         new PerformanceObserver((list) => {
             const paint = list.getEntriesByName('first-contentful-paint')[0];
@@ -127,17 +146,19 @@ _RENDER = """async (settings) => {
     await new Promise((done) => setTimeout(done, 200));
     const taken = await timed(() => widget.render({ model, el: document.querySelector('main') }));
     while (!document.querySelector('.hw-root[data-ready]')) await frame();
-    return { ...taken, complete: performance.now() - taken.start, presented: (await presented) - taken.start };
+    const complete = performance.now() - taken.start;
+    return { ...taken, complete, presented: (await presented) - taken.start };
 }"""
 
 _DRAG = """async ([name, warmUp, moves]) => {
     const slider = document.querySelector(name);
     const [most, found] = [Number(slider.max), []];
-    const way = Math.min(most, moves / 2); // positions from end to end, and back, over the whole range
+    const way = Math.min(most, moves / 2); // positions from end to end, over the whole range
     for (let i = 1; i <= warmUp + moves; i++) {
         const at = way - Math.abs((i % (2 * way)) - way);
         slider.value = String(Math.round((at * most) / way));
-        const taken = await timed(() => slider.dispatchEvent(new Event('input', { bubbles: true })));
+        const moved = new Event('input', { bubbles: true });
+        const taken = await timed(() => slider.dispatchEvent(moved));
         if (i > warmUp) found.push(taken);
     }
     return found;
@@ -186,7 +207,8 @@ def files(found: hw.HeadScores) -> Files:
 
 @contextmanager
 def opened(browser: Browser, content: Files) -> Iterator[Page]:
-    """A fresh page with everything at hand but nothing drawn; isolated, so that its clock ticks in microseconds."""
+    """A fresh page with everything at hand but nothing drawn; isolated, so that its clock
+    ticks in microseconds."""
     isolated = {
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Embedder-Policy": "require-corp",
@@ -211,7 +233,8 @@ def show() -> None:
     content = files(made)
     with chromium() as browser:
         print(
-            f"Chromium {browser.version}, {LAYERS} x {HEADS} heads x {TASKS} tasks x {RUNS} runs, load {load()} as this starts.\n"
+            f"Chromium {browser.version}, {LAYERS} x {HEADS} heads x {TASKS} tasks x {RUNS} runs, "
+            f"load {load()} as this starts.\n"
         )
         drags(browser, content)
         first_paints(browser, content)
@@ -221,7 +244,7 @@ def show() -> None:
 
 
 def load() -> str:
-    """What the machine had to do in the last minute: above its number of cores, times are upper ends."""
+    """The load of the last minute: above the number of cores, times are upper bounds."""
     return f"{os.getloadavg()[0]:.1f} of {os.cpu_count()} cores"
 
 
@@ -288,7 +311,8 @@ def processor(trace: bytes) -> list[float]:
 
 
 def first_paints(browser: Browser, content: Files) -> None:
-    """From the call of render, header and buffer in memory, to the first frame on the screen; every time in a fresh page, nothing compiled yet."""
+    """From the call of render, header and buffer in memory, to the first frame on the
+    screen; every time in a fresh page, nothing compiled yet."""
     heads(
         "first paint: ms from render",
         "script",
@@ -350,7 +374,8 @@ def payload() -> None:
     for layers, width, runs in ((32, 32, 16), (32, 32, 64), (32, 32, 512), (LAYERS, HEADS, RUNS)):
         made = scores(layers, width, tasks=TASKS, runs=runs, signed=True)
         header, buffer = wire.encode(made)
-        each = f"{len(buffer) / (TASKS * layers * width):g} bytes for each head of a task: {len(header['tasks'][0]['ranks'])} order statistics, 4 maps"
+        bytes_each, count = len(buffer) / (TASKS * layers * width), len(header["tasks"][0]["ranks"])
+        each = f"{bytes_each:g} bytes for each head of a task: {count} order statistics, 4 maps"
         size = f"{TASKS} x {layers} x {width} x {runs}"
         line(f"on the wire, {size}", f"{len(buffer) / 1000:.0f}", each, "", "")
         page = len(pages.render(hw.explore(made)).encode())

@@ -1,9 +1,14 @@
-"""Gating beside nam-causal-head-gating: the same model, start, prompts, masks and updates; updates a second, loss curve, and peak memory.
+"""Gating beside nam-causal-head-gating: the same model, start, prompts, masks and updates;
+updates a second, loss curve, and peak memory.
 
-The peer would run in bfloat16 on a CPU, which is several times slower there; it runs in float32 here, as we do. It clips the gradient of all fits as one,
-we that of each: clipping is off on both sides, so that the curves can be compared. Adam's first steps go by the sign of a slope, so where one is nearly zero
-the last digit decides; at the published learning rate of 1, a gate moves all the way in a few such steps, and two runs of anything part after some three
-updates. So our loss is compared at the peer's own gates, update by update, and once more left to run, at a learning rate that does not blow digits up.
+The peer would run in bfloat16 on a CPU, which is several times slower there; it runs in
+float32 here, as we do. It clips the gradient of all fits as one, we that of each:
+clipping is off on both sides, so that the curves can be compared. Adam's first steps go
+by the sign of a slope, so where one is nearly zero the last digit decides; at the
+published learning rate of 1, a gate moves all the way in a few such steps, and two runs
+of anything part after some three updates. So our loss is compared at the peer's own
+gates, update by update, and once more left to run, at a learning rate that does not
+blow digits up.
 """
 
 from __future__ import annotations
@@ -45,7 +50,8 @@ def rows() -> list[Row]:
         )
         found.append(
             Row(
-                f"our loss apart from the peer's, at the gates of its {ROUNDS * UPDATES} updates, at most",
+                "our loss apart from the peer's, "
+                f"at the gates of its {ROUNDS * UPDATES} updates, at most",
                 [apart],
                 at_most=1e-3,
             )
@@ -61,7 +67,8 @@ def rows() -> list[Row]:
     ours, theirs = (measured(call) for call in ("gating", "gating peer"))
     found.append(
         Row(
-            f"gating: its peak memory above the loaded model ({ours:.0f} MB) / the peer's ({theirs:.0f} MB)",
+            f"gating: its peak memory above the loaded model ({ours:.0f} MB) "
+            f"/ the peer's ({theirs:.0f} MB)",
             [ours / theirs],
         )
     )
@@ -69,7 +76,8 @@ def rows() -> list[Row]:
 
 
 def against_peer(model: hw.Model, work: EncodedTask) -> tuple[list[float], float]:
-    """Both in turn, a few updates at a time; how many times as long the peer takes, and how far the losses are apart."""
+    """Both in turn, a few updates at a time; how many times as long the peer takes, and
+    how far the losses are apart."""
     examples = work.examples[:PROMPTS]
     peer, gates = peer_of(model, examples)
     fits = ours(model, examples, gates())
@@ -118,7 +126,8 @@ def ours(model: hw.Model, examples: Any, start: torch.Tensor) -> Fits:
 def peer_of(
     model: hw.Model, examples: Any, lr: float = LR
 ) -> tuple[Callable[[], float], Callable[[], torch.Tensor]]:
-    """A function that does one update and gives its NLL, and one that gives its gates' logits, (fit, layer, head)."""
+    """A function that does one update and gives its NLL, and one that gives its gates'
+    logits, (fit, layer, head)."""
     from causal_head_gating import CHGTrainer, MaskedSequenceDataset
 
     ids = torch.tensor([[*e.ids, *e.answer] for e in examples])

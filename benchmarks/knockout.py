@@ -1,6 +1,8 @@
-"""Do the heads that a method finds matter? The cognitive suite, four methods, top heads off beside random heads: `python -m benchmarks.knockout`.
+"""Do the heads that a method finds matter? The cognitive suite, four methods, top heads
+off beside random heads: `python -m benchmarks.knockout`.
 
-Prints the table of docs/knockout.md, log-probability and accuracy. Half an hour on two cores, most of it ablation and the knock-outs.
+Prints the table of docs/knockout.md, log-probability and accuracy. Half an hour on two
+cores, most of it ablation and the knock-outs.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from pathlib import Path
 import headwidget as hw
 
 PROMPTS = {"ablation": 8, "gradient": 24, "attribution": 24, "probe": 64}
-"""How many prompts of each task a method sees: ablation costs a hundred times what the others do."""
+"""Prompts of each task that a method sees: ablation costs a hundred times the others."""
 
 
 def main(folder: Path) -> None:

@@ -1,6 +1,8 @@
-"""The lab's part, in a real JupyterLab on the embedded model: a chunk landed to painted, what streaming costs a run, a prompt typed to painted.
+"""The lab's part, in a real JupyterLab on the embedded model: a chunk landed to painted,
+what streaming costs a run, a prompt typed to painted.
 
-Python's clock and Chromium's are the same machine's. A busy machine slows all of it: the load stands beside.
+Python's clock and Chromium's are the same machine's. A busy machine slows all of it:
+the load stands beside.
 """
 
 from __future__ import annotations
@@ -17,36 +19,41 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from benchmarks.browser import both, chromium, kept, load
-from tests.browser.conftest import Kernel, jupyter, run_notebook, wait_until
+from tests.browser.conftest import Kernel, jupyter, run_notebook
+from tests.browser.hosts import wait_until
 
 PROMPTS, BATCH, CHUNKS, REPEATS = 120, 4, 16, 3
 SHOWN, GAP = 20, 0.5
 THREADS = "[t.name for t in __import__('threading').enumerate() if t.name == 'headwidget']"
 MOST_SLOWER, MOST_TYPED, PAUSE = 0.05, 300, 180
-WORDS = "The capital of France is Paris and the capital of Italy is Rome and the capital of Spain is Madrid and the capital of Germany is Berlin and of Japan it"
+WORDS = (
+    "The capital of France is Paris and the capital of Italy is Rome and the capital of "
+    "Spain is Madrid and the capital of Germany is Berlin and of Japan it"
+)
 
 CODE = f"""
 import asyncio, time, headwidget as hw, numpy as np
-from headwidget import batch
+from headwidget.scoring import batch
 model = hw.load()
 batch.PROMPTS = {BATCH}  # small batches: many chunks, all alike
 lab = hw.live(model, [hw.tasks.suite("math-syntax")[1]], method="gradient", prompts={PROMPTS})
 sent, painted, landed = [], [], []
-show, heard, picture = lab._show, lab._heard, lab._picture
+runner = lab._runner
+show, heard, picture = lab._show, lab._heard, runner._picture
 
-def showing(scores, *, final):
+def showing(scores, final):
     sent.append(time.time())
-    show(scores, final=final)
+    show(scores, final)
 
 def hearing(widget, content, buffers):
     if content.get("ask") == "painted":
         painted.append(content["at"] / 1000)
     heard(widget, content, buffers)
 
-def every_second(prepared, job, *, now=False):
+def every_second(prepared, job, *, first=False):
     landed.append(time.perf_counter())
     if len(landed) % 2:
-        picture(prepared, job, now=True)
+        picture(prepared, job, first=True)
 
 async def show_many(what, count, gap):
     for i in range(count):
@@ -58,24 +65,30 @@ def rest(i):
 
 def show_one(i):
     values = np.random.default_rng(i).normal(0, 1, (20, *model.shape)).astype("f4")
-    lab._show(hw.HeadScores.from_arrays(dict.fromkeys(lab.asked, values), method="gradient", signed=True), final=False)
+    arrays = dict.fromkeys(lab.asked, values)
+    showing(hw.HeadScores.from_arrays(arrays, method="gradient", signed=True), final=False)
 
-lab._show, lab._heard = showing, hearing
+runner._show, lab._heard = lambda: showing, hearing
 
 async def run(chunks, pictures):
     sent.clear(), painted.clear(), landed.clear()
-    lab._picture = pictures
+    runner._picture = pictures
     await lab.run(prompts=chunks * {BATCH}).done
 lab
 """
 
 # From a key to the frame in which the predictions of the new text stand.
 _TYPE = """async (text) => {
-    const [box, panel] = ['.hw-prompt textarea', '.hw-prompt'].map((name) => document.querySelector(name));
+    const panel = document.querySelector('.hw-prompt');
+    const box = panel.querySelector('textarea');
     const seen = new Promise((done) => new MutationObserver((_, observer) => {
         if (panel.dataset.read !== text) return;
         observer.disconnect();
-        requestAnimationFrame(() => { const { port1, port2 } = new MessageChannel(); port1.onmessage = () => done(performance.now()); port2.postMessage(0); });
+        requestAnimationFrame(() => {
+            const { port1, port2 } = new MessageChannel();
+            port1.onmessage = () => done(performance.now());
+            port2.postMessage(0);
+        });
     }).observe(panel, { attributes: true }));
     box.value = text;
     const start = performance.now();
@@ -97,7 +110,7 @@ def show() -> None:
         print("| what | median | p95 or each | promise | kept |\n|---|---:|---|---|---|")
         extra = costs(kernel)
         line(
-            "what a picture costs a run, ms: chunks that one goes with over their neighbours without",
+            "what a picture costs a run, ms: chunks with one over their neighbours without",
             extra,
             "",
             None,
@@ -145,7 +158,8 @@ def show() -> None:
 
 
 def costs(kernel: Kernel) -> list[float]:
-    """ms that a chunk takes longer when a picture is sent as it begins than the chunks before and after it: the machine's own speed moves more than that."""
+    """ms that a chunk takes longer when a picture is sent as it begins than the chunks
+    before and after it: the machine's own speed moves more than that."""
     found = []
     for _ in range(REPEATS):
         ask(kernel, f"run({PROMPTS // BATCH}, every_second)")
@@ -158,7 +172,8 @@ def costs(kernel: Kernel) -> list[float]:
 
 
 def cores(kernel: Kernel) -> list[float]:
-    """ms of a core that a picture takes in all processes together: the kernel, the server, the browser. What they take idle is taken off."""
+    """ms of a core that a picture takes in all processes together: the kernel, the server,
+    the browser. What they take idle is taken off."""
 
     def taken(what: str) -> float:
         before = _cpu()
@@ -185,7 +200,8 @@ def _cpu() -> float:
 
 
 def landing(kernel: Kernel) -> tuple[list[float], list[float]]:
-    """ms between two pictures of a run, and from the call that encodes what has landed to the browser's word that it was painted; those overtaken left out."""
+    """ms between two pictures of a run, and from the call that encodes what has landed to
+    the browser's word that it was painted; those overtaken left out."""
     ask(kernel, f"run({CHUNKS}, picture)")
     wait_until(lambda: kernel.value("len(painted)") > 1, "a picture")
     sent, painted = kernel.value("[sent, painted]")
@@ -220,7 +236,5 @@ def line(
 ) -> None:
     median = statistics.median(found)
     beside = each or f"{both(found)[1]} (p95 of {len(found)})"
-    print(
-        f"| {what} | {median:.{digits}f} | {beside} | {f'<= {most:g}' if most else ''} | {kept(median, most) if most else ''} |",
-        flush=True,
-    )
+    promise = f"<= {most:g} | {kept(median, most)}" if most else " | "
+    print(f"| {what} | {median:.{digits}f} | {beside} | {promise} |", flush=True)

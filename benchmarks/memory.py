@@ -1,4 +1,5 @@
-"""Peak memory: what a method needs on top of the loaded model, against a plain forward of the same batch; each in a process of its own (Linux)."""
+"""Peak memory: what a method needs on top of the loaded model, against a plain forward of
+the same batch; each in a process of its own (Linux)."""
 
 from __future__ import annotations
 
@@ -45,6 +46,7 @@ def prepared(call: str) -> Callable[[], object]:
     from benchmarks.workload import batch_of, plain_forward, workloads
     from headwidget.models import embedded, hooks
     from headwidget.scoring import registry
+    from headwidget.scoring.contract import Job
     from headwidget.scoring.replay import Replay
 
     model = hw.load()
@@ -54,7 +56,7 @@ def prepared(call: str) -> Callable[[], object]:
 
     def scored() -> None:
         method = registry.find(call)
-        list(method.run(model, work, len(work.examples), registry.options(method, {})))
+        list(method.run(Job(model, (work,), len(work.examples), method.options())))
 
     def ablated() -> None:
         model.look()

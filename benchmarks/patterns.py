@@ -1,6 +1,8 @@
-"""Patterns: one layer's attention weights at a time, against plain forwards of the same prompts and against eager attention that gives all of them away.
+"""Patterns: one layer's attention weights at a time, against plain forwards of the same
+prompts and against eager attention that gives all of them away.
 
-Times, and peak memory above the loaded model, each in a process of its own (Linux). Patterns unembed one position of a prompt, the other two all.
+Times, and peak memory above the loaded model, each in a process of its own (Linux).
+Patterns unembed one position of a prompt, the other two all.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ import headwidget as hw
 from benchmarks.memory import memory
 from benchmarks.timing import Row, against
 from benchmarks.workload import TOKENS, plain_forward, task
-from headwidget.methods.patterns import PATTERNS, Patterns, shows, together
+from headwidget.methods.patterns import PATTERNS, Patterns, run, shows
 from headwidget.models import Model, embedded
 from headwidget.scoring.batch import batches
-from headwidget.scoring.contract import Together
+from headwidget.scoring.contract import Job
 from headwidget.scoring.encode import EncodedTask
 
 LONG, FEW = 256, 8
@@ -28,7 +30,8 @@ LONG, FEW = 256, 8
 def rows() -> list[Row]:
     peak = {call: measured(call) for call in ("plain", "patterns", "eager")}
     print(
-        f"A plain forward of {FEW} x {LONG} tokens peaks {peak['plain']:.0f} MB above the loaded model.\n"
+        f"A plain forward of {FEW} x {LONG} tokens peaks {peak['plain']:.0f} MB "
+        "above the loaded model.\n"
     )
     model, eager = loaded("plain"), loaded("eager")
     return [
@@ -63,7 +66,7 @@ def workload(model: Model, tokens: int, size: int) -> list[EncodedTask]:
 
 
 def scored(model: Model, tasks: list[EncodedTask]) -> None:
-    for _ in together(model, tasks, len(tasks[0].examples), Patterns(), Together()):
+    for _ in run(Job(model, tuple(tasks), len(tasks[0].examples), Patterns())):
         pass
 
 
@@ -106,7 +109,8 @@ def measured(call: str) -> float:
     return float(done.stdout.split()[-1])
 
 
-def run(call: str) -> float:
+def peak(call: str) -> float:
+    """What one call adds to this process's memory at its peak, MB."""
     model = loaded(call)
     tasks = workload(model, LONG, FEW)
     (batch,) = batches(tasks[0].examples, model, FEW)
@@ -122,4 +126,4 @@ def run(call: str) -> float:
 
 
 if __name__ == "__main__":
-    print(run(sys.argv[1]))
+    print(peak(sys.argv[1]))

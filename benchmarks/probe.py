@@ -1,4 +1,5 @@
-"""The probe: reading heads for 8 tasks x 60 prompts against plain forwards of the same prompts, and how long its classifier trains."""
+"""The probe: reading heads for 8 tasks x 60 prompts against plain forwards of the same
+prompts, and how long its classifier trains."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from headwidget.methods.probe import Probe, read, splits
 from headwidget.methods.probe_classifier import Features, Training, fit
 from headwidget.models import Model
 from headwidget.scoring.batch import batches
-from headwidget.scoring.contract import Together
+from headwidget.scoring.contract import Job
 from headwidget.scoring.encode import EncodedTask, encode
 
 TASKS, PROMPTS, TOKENS = 8, 60, 40
@@ -29,9 +30,13 @@ def rows() -> list[Row]:
 
 
 def work() -> list[hw.Task]:
-    """Prompts of about 40 tokens, a fifth held out; each task draws its words from a list of its own that overlaps with the next one's."""
+    """Prompts of about 40 tokens, a fifth held out; each task draws its words from a list
+    of its own that overlaps with the next one's."""
     rng = random.Random(0)
-    words = "river stone garden window letter bridge market winter summer doctor horse engine paper silver forest island mountain kitchen music train".split()
+    words = (
+        "river stone garden window letter bridge market winter summer doctor horse engine "
+        "paper silver forest island mountain kitchen music train"
+    ).split()
     found = []
     for number in range(TASKS):
         own = words[2 * number : 2 * number + 6]
@@ -54,7 +59,7 @@ def reading(model: Model, tasks: list[EncodedTask]) -> list[Row]:
             model.module(input_ids=batch.ids, use_cache=False)
 
     found = against(
-        plain, {"read": lambda: read(model, [part], None, Probe(), Together())}, rounds=ROUNDS
+        plain, {"read": lambda: read(Job(model, (part,), None, Probe()))}, rounds=ROUNDS
     )
     return [
         Row(
@@ -66,12 +71,12 @@ def reading(model: Model, tasks: list[EncodedTask]) -> list[Row]:
 
 
 def training(model: Model, tasks: list[EncodedTask]) -> list[Row]:
-    """The probe and its control, as hw.score fits them by default; seconds over what is promised."""
-    z, _ = read(model, tasks, None, Probe(), Together())
+    """The probe and its control as hw.score fits them; seconds over what is promised."""
+    z, _ = read(Job(model, tuple(tasks), None, Probe()))
     (split,) = splits(tasks, Probe(), 0)
     labels = np.repeat(np.arange(TASKS), PROMPTS)
     y, mixed = torch.tensor(labels), torch.tensor(np.random.default_rng(0).permutation(labels))
-    parts = split.parts(0.2, 0)
+    parts = split.train_and_validation(0.2, 0)
     train, tell = (torch.tensor(part) for part in parts)
     how = Probe().training()
     took, epochs = [], 0
@@ -93,7 +98,8 @@ def training(model: Model, tasks: list[EncodedTask]) -> list[Row]:
     for _ in range(ROUNDS):
         took.append(seconds(both))
     print(
-        f"The probe of {TASKS} x {PROMPTS} examples and its control train in {', '.join(f'{s:.1f}' for s in took)} s ({epochs} epochs each).\n"
+        f"The probe of {TASKS} x {PROMPTS} examples and its control train in "
+        f"{', '.join(f'{s:.1f}' for s in took)} s ({epochs} epochs each).\n"
     )
     return [
         Row(

@@ -1,21 +1,24 @@
-"""Relations: all twenty on the embedded model's heads, against the loop that projects each head's full-width output to the vocabulary and takes top-k.
+"""Relations: all twenty on the embedded model's heads, against the loop that projects each
+head's full-width output to the vocabulary and takes top-k.
 
-The loop would take many minutes for all heads, so it is measured on one head of each of a few layers, and scaled; our side on every head of the same
-layers. Both read the same pairs in the same run, and their scores are compared.
+The loop would take many minutes for all heads, so it is measured on one head of each of
+a few layers, and scaled; our side on every head of the same layers. Both read the same
+pairs in the same run, and their scores are compared.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
 import headwidget as hw
-from benchmarks.timing import Row, seconds
+from benchmarks.timing import Row, seconds, timed
 from headwidget.methods.relations import Pairs, Relations, encode, rule
-from headwidget.models import Model, hooks, weights
+from headwidget.models import Layer, Model, hooks, weights
 
 LAYERS = (0, 11, 23, 29)
 """The layers that are measured: 23 is the one with the most hits, which costs our side most."""
@@ -39,9 +42,13 @@ def rows() -> list[Row]:
         ratios, ours_took, loop_took, differ = _against_the_loop(model, every)
         heads, depth = model.n_heads, len(model.layers)
         print(
-            f"{len(tasks)} relations, {len(k)} pairs: a head takes {statistics.median(ours_took):.3f} s, by the loop {statistics.median(loop_took):.2f} s; all "
-            f"{heads * depth} heads {statistics.mean(ours_took) * heads * depth:.0f} s, by the loop {statistics.mean(loop_took) * heads * depth:.0f} s "
-            f"(scaled from {len(LAYERS)} layers, the loop from {len(LAYERS)} heads). Scores that differ: {differ} of {2 * len(k) * len(LAYERS)}.\n"
+            f"{len(tasks)} relations, {len(k)} pairs: a head takes "
+            f"{statistics.median(ours_took):.3f} s, "
+            f"by the loop {statistics.median(loop_took):.2f} s; "
+            f"all {heads * depth} heads {statistics.mean(ours_took) * heads * depth:.0f} s, "
+            f"by the loop {statistics.mean(loop_took) * heads * depth:.0f} s "
+            f"(scaled from {len(LAYERS)} layers, the loop from {len(LAYERS)} heads). "
+            f"Scores that differ: {differ} of {2 * len(k) * len(LAYERS)}.\n"
         )
         _growth(model, every)
     return [
@@ -60,17 +67,12 @@ def _against_the_loop(
     for _ in range(ROUNDS):
         ours, loop = [], []
         for row in LAYERS:
-            layer, found = model.layers[row], []
-            ours.append(
-                seconds(lambda layer=layer, found=found: found.append(every.hits(layer)))
-                / layer.heads
-            )
-            loop.append(
-                seconds(
-                    lambda row=row, found=found: found.append(the_loop(model, every, row, HEAD))
-                )
-            )
-            differ += int((found[0][..., HEAD] != found[1]).sum())
+            layer = model.layers[row]
+            took, hits = timed(partial(every.hits, layer))
+            ours.append(took / layer.heads)
+            took, looped = timed(partial(the_loop, model, every, row, HEAD))
+            loop.append(took)
+            differ += int((hits[..., HEAD] != looped).sum())
         ratios.append(sum(loop) / sum(ours))
         ours_took += ours
         loop_took += loop
@@ -102,31 +104,24 @@ def _among(top: Tensor, target: Tensor, k: Tensor) -> Tensor:
     return ((top == target[:, None]) & (torch.arange(top.shape[1]) < k[:, None])).any(1).float()
 
 
+def _all_hits(pairs: Pairs, layers: list[Layer]) -> None:
+    for layer in layers:
+        pairs.hits(layer)
+
+
 def _growth(model: Model, every: Pairs) -> None:
     """Seconds for more heads, and for more pairs."""
     layers = [model.layers[row] for row in (5, 10, 15, 20)]
     print("| layers of 9 heads | " + " | ".join(str(n) for n in (1, 2, 4)) + " |")
     print("|---|---|---|---|")
-    print(
-        "| seconds | "
-        + " | ".join(
-            f"{_best(lambda n=n: [every.hits(layer) for layer in layers[:n]]):.2f}"
-            for n in (1, 2, 4)
-        )
-        + " |\n"
-    )
+    took = [_best(partial(_all_hits, every, layers[:n])) for n in (1, 2, 4)]
+    print("| seconds | " + " | ".join(f"{best:.2f}" for best in took) + " |\n")
     counts = [len(every.source) // 4, len(every.source) // 2, len(every.source)]
     order = torch.randperm(len(every.source), generator=torch.Generator().manual_seed(0))
     print("| pairs, 18 heads | " + " | ".join(str(n) for n in counts) + " |")
     print("|---|---|---|---|")
-    print(
-        "| seconds | "
-        + " | ".join(
-            f"{_best(lambda n=n: [some(every, order[:n]).hits(layer) for layer in layers[:2]]):.2f}"
-            for n in counts
-        )
-        + " |\n"
-    )
+    took = [_best(partial(_all_hits, some(every, order[:n]), layers[:2])) for n in counts]
+    print("| seconds | " + " | ".join(f"{best:.2f}" for best in took) + " |\n")
 
 
 def some(every: Pairs, own: Tensor) -> Pairs:

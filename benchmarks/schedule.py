@@ -1,6 +1,8 @@
-"""What gating's quick preset gives up: the published schedule and the quick one on the same prompts, the same held out: `python -m benchmarks.schedule`.
+"""What gating's quick preset gives up: the published schedule and the quick one on the
+same prompts, the same held out: `python -m benchmarks.schedule`.
 
-Prints the tables of docs/gating.md. One published fit of one task takes half an hour or so on two cores; each is kept as it is done.
+Prints the tables of docs/gating.md. One published fit of one task takes half an hour or
+so on two cores; each is kept as it is done.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ def main(folder: Path) -> None:
                 progress=False,
             ).save(path)
             print(
-                f"{preset}, {task.name}, {fits} fits, seed {seed}: {time.monotonic() - start:.0f} s",
+                f"{preset}, {task.name}, {fits} fits, seed {seed}: "
+                f"{time.monotonic() - start:.0f} s",
                 flush=True,
             )
         found.setdefault((task.name, preset), []).append(hw.open(path))
@@ -53,7 +56,8 @@ def main(folder: Path) -> None:
 
 
 def report(model: hw.Model, task: hw.Task, scores: dict[str, list[hw.HeadScores]]) -> None:
-    """Whether the heads kept are enough, on prompts that were fitted on and on others; and how alike the fits are."""
+    """Whether the heads kept are enough, on prompts that were fitted on and on others; and
+    how alike the fits are."""
     gates = {
         preset: np.concatenate([one.values(task.name) for one in many])
         for preset, many in scores.items()
@@ -68,7 +72,8 @@ def report(model: hw.Model, task: hw.Task, scores: dict[str, list[hw.HeadScores]
                     .round(3)
                 )
                 print(
-                    f"\n{task.name}, {preset}, seed {one.meta['seed']}, prompts {which} ({len(part)})",
+                    f"\n{task.name}, {preset}, seed {one.meta['seed']}, "
+                    f"prompts {which} ({len(part)})",
                     rows.to_string(),
                     sep="\n",
                     flush=True,
@@ -76,7 +81,8 @@ def report(model: hw.Model, task: hw.Task, scores: dict[str, list[hw.HeadScores]
         on = gates[preset] >= 0.5
         settled = np.mean((gates[preset] < 0.1) | (gates[preset] > 0.9))
         print(
-            f"{preset}: always on {on.all(0).sum()}, on in some fit {on.any(0).sum()}, gates below 0.1 or above 0.9: {settled:.0%}"
+            f"{preset}: always on {on.all(0).sum()}, on in some fit {on.any(0).sum()}, "
+            f"gates below 0.1 or above 0.9: {settled:.0%}"
         )
     for a, b in (("quick", "quick"), ("quick", "published"), ("published", "published")):
         pairs = [
@@ -85,7 +91,8 @@ def report(model: hw.Model, task: hw.Task, scores: dict[str, list[hw.HeadScores]
         if pairs:
             each = [spearman(gates[a][i].ravel(), gates[b][j].ravel())[0] for i, j in pairs]
             print(
-                f"{task.name}: rank correlation of facilitation, a fit of {a} with one of {b}: mean {np.mean(each):.2f} ({min(each):.2f} to {max(each):.2f})"
+                f"{task.name}: rank correlation of facilitation, a fit of {a} with one of {b}: "
+                f"mean {np.mean(each):.2f} ({min(each):.2f} to {max(each):.2f})"
             )
     both = spearman(*(gates[preset].mean(0).ravel() for preset in ("quick", "published")))[0]
     print(f"{task.name}: of the mean over the fits, quick with published: {both:.2f}", flush=True)

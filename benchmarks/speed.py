@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from benchmarks.timing import Row, against, seconds
 from benchmarks.workload import batch_of, forward_without, plain_forward, workloads
 from headwidget.models import Model, embedded, hooks
 from headwidget.scoring import registry
+from headwidget.scoring.contract import Job
 from headwidget.scoring.encode import EncodedTask
 from headwidget.scoring.replay import Replay
 
@@ -35,7 +37,7 @@ def one_pass(model: Model, work: EncodedTask) -> list[Row]:
 
     def score(name: str) -> None:
         method = registry.find(name)
-        list(method.run(model, work, len(work.examples), registry.options(method, {})))
+        list(method.run(Job(model, (work,), len(work.examples), method.options())))
 
     calls = {
         "read": read,
@@ -51,8 +53,13 @@ def one_pass(model: Model, work: EncodedTask) -> list[Row]:
 
 
 def ablation(model: Model, alone: EncodedTask, few_shot: EncodedTask) -> list[Row]:
-    """All heads of all layers against one forward per head. A round does every third layer, and plain steps at as many depths."""
-    plain, ours, shared = [], [], []
+    """All heads of all layers against one forward per head.
+
+    A round does every third layer, and plain steps at as many depths.
+    """
+    plain: list[float] = []
+    ours: list[float] = []
+    shared: list[float] = []
     for work, ratios in ((alone, ours), (few_shot, shared)):
         ids = batch_of(model, work).ids
         plain_forward(model, ids)
@@ -60,20 +67,11 @@ def ablation(model: Model, alone: EncodedTask, few_shot: EncodedTask) -> list[Ro
             steps = [
                 (row, (row + turn) % model.n_heads) for row in range(turn, len(model.layers), 3)
             ]
-            loop = (
-                seconds(
-                    lambda ids=ids, steps=steps: [
-                        forward_without(model, ids, *step) for step in steps
-                    ]
-                )
-                / len(steps)
-                * model.shape[0]
-                * model.shape[1]
-            )
-            one = np.median([seconds(lambda ids=ids: plain_forward(model, ids)) for _ in range(3)])
-            taken = (
-                seconds(lambda work=work, turn=turn: every_third(model, work, turn)) * ROUNDS
-            )  # the walk is paid in every round
+            took = [seconds(partial(forward_without, model, ids, *step)) for step in steps]
+            loop = float(np.mean(took)) * model.shape[0] * model.shape[1]
+            one = float(np.median([seconds(partial(plain_forward, model, ids)) for _ in range(3)]))
+            # the walk is paid in every round
+            taken = seconds(partial(every_third, model, work, turn)) * ROUNDS
             ratios.append(loop / taken)
             if work is alone:
                 plain.append(loop / one)

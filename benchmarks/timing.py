@@ -1,11 +1,14 @@
-"""Rows of the table, and how they are timed: both sides in turn, so that a busy machine slows both."""
+"""Rows of the table, and how they are timed: in turn, so that a busy machine slows both sides."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,20 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def timed(call: Callable[[], T]) -> tuple[float, T]:
+    """How long a call took, in seconds, and what it returned."""
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result
+
+
 def against(
-    base: Callable[[], object], calls: dict[str, Callable[[], object]], rounds: int = 5
+    base: Callable[[], object], calls: Mapping[str, Callable[[], object]], rounds: int = 5
 ) -> dict[str, list[float]]:
-    """Each call's time over the base's, round by round; the base is timed before and after each call, which it is compared with."""
+    """Each call's time over the base's, round by round.
+
+    The base is timed before and after each call: their mean is what the call is divided by.
+    """
     base()
     for call in calls.values():
         call()

@@ -1,4 +1,5 @@
-"""The workloads: 32 prompts of 32 tokens that share nothing, and few-shot prompts with a 40-token common prefix."""
+"""The workloads: 32 prompts of 32 tokens that share nothing, and few-shot prompts with a
+40-token common prefix."""
 
 from __future__ import annotations
 

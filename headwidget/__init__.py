@@ -1,4 +1,6 @@
-"""headwidget: which attention heads matter, for which task, and how sure are we? For any Hugging Face transformer, in Jupyter.
+"""headwidget: which attention heads matter, for which task, and how sure are we?
+
+For any Hugging Face transformer, in Jupyter.
 
 >>> import headwidget as hw
 >>> hw.HeadScores.from_arrays({"copy": [[0.1, 0.9]]}, method="mine").top("copy", 1)
@@ -32,6 +34,7 @@ _WHERE = {
     "load": "headwidget.models",
     "register": "headwidget.models.families",
     "score": "headwidget.scoring.score",
+    "register_method": "headwidget.scoring.registry",
     "relations": "headwidget.methods.word_maps",
     "salient": "headwidget.methods.word_maps",
     "knockout": "headwidget.interventions.knockout",
@@ -40,7 +43,10 @@ _WHERE = {
     "live": "headwidget.live.lab",
     "Lab": "headwidget.live.lab",
 }
-"""Where each public name lives. A module is imported when its name is first used: ``import headwidget`` is fast and needs no torch."""
+"""Where each public name lives. A module is imported when its name is first used.
+
+So ``import headwidget`` is fast and needs no torch.
+"""
 
 _MODULES = ("charts", "relations", "tasks")
 """The public names that are modules."""
@@ -69,6 +75,7 @@ if TYPE_CHECKING:
     from headwidget.scores.compare import difference as difference
     from headwidget.scores.describe import describe as describe
     from headwidget.scores.head_scores import open as open  # noqa: A004
+    from headwidget.scoring.registry import register_method as register_method
     from headwidget.scoring.score import score as score
     from headwidget.tasks import Relation as Relation
     from headwidget.tasks import Task as Task
@@ -88,7 +95,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps ``hw.live`` the function: importing the package ``headwidget.live`` would put the package in its place."""
+    """Keeps ``hw.live`` the function: importing ``headwidget.live`` would replace it."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name == "live" and isinstance(value, ModuleType)):

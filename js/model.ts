@@ -1,4 +1,4 @@
-// The part of the widget model that the front end uses, and a stand-in for pages that have no Jupyter around them.
+// The part of the widget model that the front end uses, and a stand-in for pages without Jupyter.
 
 export interface WidgetModel {
   get(key: string): unknown;

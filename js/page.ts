@@ -1,4 +1,4 @@
-// What an exported page runs: the same widget, on a stand-in model filled from the page's own data.
+// What an exported page runs: the same widget, on a stand-in model with the data of the page.
 
 import { standIn } from "./model";
 import widget from "./widget";
@@ -11,7 +11,8 @@ async function start(): Promise<void> {
   );
   if (typeof DecompressionStream === "undefined") {
     throw new Error(
-      "this browser is too old to unpack its scores; open it in a Chrome, Edge, Firefox or Safari from 2023 or later.",
+      "this browser is too old to unpack its scores; " +
+        "open it in a Chrome, Edge, Firefox or Safari from 2023 or later.",
     );
   }
   const unpacked = new Blob([fromBase64(buffer)])
@@ -22,8 +23,8 @@ async function start(): Promise<void> {
 }
 
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  const built = Uint8Array as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> };
-  if (built.fromBase64) return built.fromBase64(text);
+  const newer = Uint8Array as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> };
+  if (newer.fromBase64) return newer.fromBase64(text);
   const characters = atob(text);
   const bytes = new Uint8Array(characters.length);
   for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);

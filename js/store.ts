@@ -1,83 +1,54 @@
-// The state of one view, and the only module that touches the widget model.
+// The store of one widget on the page; besides live/lab.ts the only module that touches the model.
 //
-// `sync` changes what Python knows too (the settings and the selection); `show` changes what only this view knows.
-// Listeners are called once a frame with the names of all that changed, so a burst of events costs one drawing.
+// `sync` changes what Python knows too (the settings and the selection); `show` changes what only
+// this view knows. Listeners are called once a frame with the names of all that changed, so a
+// burst of events costs one drawing.
 
-import type { Scheme } from "./display/palette";
-import type { Picture } from "./display/picture";
 import { DEFAULTS, type Settings } from "./display/settings";
-import { type Views, viewsOf } from "./display/views";
-import { decode, type Header, type Scores } from "./display/wire";
+import { viewOf } from "./display/views";
+import type { Picture } from "./display/views/picture";
+import { decode, type Header } from "./display/wire";
 import type { WidgetModel } from "./model";
+import { type Head, headAt } from "./scores/head_scores";
+import { Memo } from "./scores/memo";
+import type {
+  Change,
+  Data,
+  Draws,
+  Listener,
+  Points,
+  Reads,
+  Shown,
+  Shows,
+  State,
+  Synced,
+  Syncs,
+} from "./state";
 
-/** [layer, head], by the model's own layer number, as in Python. */
-export type Head = readonly [number, number];
-/** A place in the grid: the layer's row, and the head. */
-export interface Cell {
-  readonly row: number;
-  readonly head: number;
-}
-/** The head that is pointed at, and where on the screen its card goes; without a place it was pointed at elsewhere. */
-export interface Pointed extends Cell {
-  readonly place?: { readonly x: number; readonly y: number };
-}
-
-export interface Synced extends Settings {
-  readonly selected: readonly Head[];
-}
-
-export interface Shown {
-  readonly point: Pointed | null;
-  /** Where the keyboard goes on from: the head that was last pointed at. */
-  readonly cursor: Cell;
-  /** Two corners of the box that is being drawn. */
-  readonly box: readonly [Cell, Cell] | null;
-  readonly width: number;
-  readonly ratio: number;
-  readonly scheme: Scheme;
-  readonly error: string | null;
-  /** Is the list of keys open? */
-  readonly help: boolean;
-  /** What is read aloud: what a key did. */
-  readonly spoken: string;
-  /** Was the first frame painted? Until then only what it needs is worked out: controls, and as many maps as there is time for. */
-  readonly settled: boolean;
-  /** Is the agreement slider held? Until it is let go no column of maps comes or goes. */
-  readonly agreeing: boolean;
-}
-
-/** What Python sent, decoded, and the views of it. */
-export interface Data {
-  readonly scores: Scores | null;
-  readonly views: Views | null;
-}
-
-export type State = Synced & Shown & Data;
-export type Change = keyof State;
-export type Listener = (changed: ReadonlySet<Change>) => void;
-export type Panel = (el: HTMLElement, store: Store) => () => void;
-
-export const SETTINGS = Object.keys(DEFAULTS) as (keyof Settings)[];
+const SETTINGS = Object.keys(DEFAULTS) as (keyof Settings)[];
 const SYNCED: (keyof Synced)[] = [...SETTINGS, "selected"];
 const DATA = ["_header", "_buffer"] as const;
 const SAVE_AFTER = 80; // ms; a drag reaches Python about twelve times a second
 
 /** What a picture depends on. */
-export const PICTURE: readonly Change[] = [...SETTINGS, "scores", "agreeing"];
+const PICTURE: readonly (keyof State)[] = [...SETTINGS, "scores", "agreeing"];
+/** What decides where maps and ticks stand. */
+const LAYOUT: readonly (keyof State)[] = [
+  ...PICTURE.filter((name) => name !== "threshold"),
+  ...(["settled", "width", "ratio"] as const),
+];
 
-export interface Store {
+/** Everything that panels take, for one view of a model. */
+export interface Store
+  extends Reads<keyof State>,
+    Draws,
+    Points,
+    Syncs<keyof Synced>,
+    Shows<keyof Shown> {
   /** When this view began, by the page's clock. */
   readonly began: number;
-  readonly state: State;
-  /** What the view shows now; null without scores. */
-  picture(): Picture | null;
-  sync(patch: Partial<Synced>): void;
-  show(patch: Partial<Shown>): void;
-  /** Point at a head: every map and every view of this widget shows it; Python hears of it only when it listens. */
-  point(point: Pointed | null): void;
   /** Show what went wrong in the widget itself. */
   fail(error: unknown): void;
-  subscribe(listener: Listener): () => void;
 }
 
 type Frame = (callback: () => void) => unknown;
@@ -112,6 +83,8 @@ export function createStore(
   const tell = (): void => {
     const names = new Set(changed);
     changed.clear();
+    if (PICTURE.some((name) => names.has(name))) names.add("picture");
+    if (LAYOUT.some((name) => names.has(name))) names.add("layout");
     if (signal.aborted) return;
     for (const listener of [...listeners]) {
       try {
@@ -122,12 +95,12 @@ export function createStore(
     }
   };
   const apply = (patch: Partial<State>): void => {
-    const keys = (Object.keys(patch) as Change[]).filter(
+    const keys = (Object.keys(patch) as (keyof State)[]).filter(
       (key) => !Object.is(state[key], patch[key]),
     );
     if (!keys.length) return;
     state = { ...state, ...patch };
-    if (!listeners.size) return; // who comes later reads the state as it is
+    if (!listeners.size) return; // a later listener reads the state as it is
     if (!changed.size) frame(tell);
     for (const key of keys) changed.add(key);
   };
@@ -143,16 +116,16 @@ export function createStore(
       return state;
     },
     picture() {
-      if (!state.views) return null;
+      if (!state.memo) return null;
       const of = PICTURE.map((name) => state[name]);
       if (!pictured || pictured.of.some((value, i) => !Object.is(value, of[i]))) {
-        pictured = { of, picture: state.views.picture(state, state.agreeing) };
+        pictured = { of, picture: viewOf(state).picture(state.memo, state, state.agreeing) };
       }
       return pictured.picture;
     },
     sync(patch) {
       apply(patch);
-      // Other views of the same widget follow at once through the shared model; the kernel hears of it in a while.
+      // Other views of the same widget follow at once through the shared model; the kernel later.
       for (const key of Object.keys(patch) as (keyof Synced)[]) {
         unsaved.add(key);
         model.set(key, patch[key]);
@@ -182,12 +155,12 @@ export function createStore(
 
   const fromModel = (key: keyof Synced) => (): void => {
     if (!unsaved.has(key)) apply({ [key]: readSynced(model)[key] });
-    // The kernel echoes what it was sent a moment ago; in the middle of a drag that would pull the slider back.
+    // The kernel echoes what it was sent; in the middle of a drag that would pull the slider back.
     else if (!Object.is(model.get(key), state[key])) model.set(key, state[key]);
   };
   let reading = false;
   const newScores = (): void => {
-    if (reading) return; // header and buffer arrive together but are told of one by one
+    if (reading) return; // header and buffer arrive together, in two events
     reading = true;
     queueMicrotask(() => {
       reading = false;
@@ -227,9 +200,9 @@ const sameHead = (a: Head | null | undefined, b: Head | null): boolean =>
   a && b ? a[0] === b[0] && a[1] === b[1] : !a && !b;
 
 function readSynced(model: WidgetModel): Synced {
-  const found = Object.fromEntries(SETTINGS.map((key) => [key, model.get(key) ?? DEFAULTS[key]]));
+  const settings = SETTINGS.map((key) => [key, model.get(key) ?? DEFAULTS[key]]);
   return {
-    ...(found as unknown as Settings),
+    ...(Object.fromEntries(settings) as unknown as Settings),
     selected: (model.get("selected") as Head[] | undefined) ?? [],
   };
 }
@@ -237,15 +210,9 @@ function readSynced(model: WidgetModel): Synced {
 function readScores(model: WidgetModel): Data & Pick<Shown, "error"> {
   try {
     const scores = decode(model.get("_header") as Header, model.get("_buffer") as DataView);
-    return { scores, views: viewsOf(scores), error: null };
+    return { scores, memo: new Memo(scores), error: null };
   } catch (error) {
     const why = error instanceof Error ? error.message : error;
-    return { scores: null, views: null, error: `These scores cannot be shown: ${why}` };
+    return { scores: null, memo: null, error: `These scores cannot be shown: ${why}` };
   }
 }
-
-/** "L12 H3" */
-export const headName = ([layer, head]: Head): string => `L${layer} H${head}`;
-
-/** The head at a cell, as Python names it. */
-export const headAt = (scores: Scores, cell: Cell): Head => [scores.layers[cell.row]!, cell.head];

@@ -1,6 +1,8 @@
-// The widget's front end: anywidget calls render for every view, and what render returns when the view goes.
+// The widget's front end: anywidget calls render for every view, and what render returns when the
+// view goes.
 
 import type { Scheme } from "./display/palette";
+import { viewOf } from "./display/views";
 import { head } from "./live/head";
 import { intervene } from "./live/intervene";
 import { createLab, type Lab } from "./live/lab";
@@ -16,16 +18,20 @@ import { header } from "./panels/header";
 import { help } from "./panels/help";
 import { status } from "./panels/status";
 import { nudge } from "./panels/threshold";
-import { createStore, type Panel, type Store } from "./store";
+import type { Panel } from "./state";
+import { createStore, type Store } from "./store";
 
-/** What the first frame shows, from the top; what stands below it or comes when asked for is built when that was painted. */
-const FIRST: [string, Panel][] = [
+type Part = readonly [string, Panel<Store>];
+
+/** What the first frame shows, from the top. */
+const FIRST: readonly Part[] = [
   ["header", header],
   ["controls", controls],
   ["chips", chips],
   ["view", grid],
 ];
-const LATER: [string, Panel][] = [
+/** What stands below it or comes when asked for: built when the first frame was painted. */
+const LATER: readonly Part[] = [
   ["status", status],
   ["card", card],
   ["help", help],
@@ -35,7 +41,8 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   const view = new AbortController();
   const { signal } = view;
   const root = make("div", "root");
-  // JupyterLab's own keys stay out of the widget. It looks at the focused element first: "a" there would make a new cell.
+  // JupyterLab's own keys stay out of the widget. It looks at the focused element first: "a" there
+  // would make a new cell.
   root.addEventListener("focusin", ({ target }) =>
     (target as Element).setAttribute("data-lm-suppress-shortcuts", ""),
   );
@@ -50,7 +57,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       store.show({ width: root.clientWidth, ratio: window.devicePixelRatio || 1, scheme });
     };
     measure();
-    const build = (panels: [string, Panel][]): void => {
+    const build = (panels: readonly Part[]): void => {
       for (const [name, panel] of panels) {
         const box = make("div", name);
         root.append(box);
@@ -63,11 +70,12 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     const observer = new ResizeObserver(measure);
     observer.observe(root);
     signal.addEventListener("abort", () => observer.disconnect());
-    // base.css gives the root's colour a very short transition: its end tells of a new theme, whatever the host.
+    // base.css gives the root's colour a very short transition: its end tells of a new theme,
+    // whatever the host.
     for (const end of ["transitionend", "transitioncancel"])
       root.addEventListener(end, measure, { signal });
     root.addEventListener("keydown", (event) => press(event, store), { signal });
-    // One frame more: what is painted must still reach the screen, and that takes a core of its own.
+    // One frame more: what is painted must still reach the screen.
     afterPaint(() => afterPaint(later));
     const later = (): void => {
       if (signal.aborted) return;
@@ -108,7 +116,7 @@ const answered = (store: Store, lab: Lab): (() => void) =>
     if (changed.has("scores")) afterPaint(() => lab.ask("painted"));
   });
 
-/** Call back when the next frame has been painted: a message posted in a frame's callback comes after its painting. */
+/** Call back when the next frame was painted: a message posted in its callback comes after that. */
 function afterPaint(act: () => void): void {
   requestAnimationFrame(() => {
     const { port1, port2 } = new MessageChannel();
@@ -139,7 +147,7 @@ function press(event: KeyboardEvent, store: Store): void {
 
 /** Ask for less or more agreement, in the view that has it. */
 function agree(store: Store, by: number): void {
-  if (store.state.view !== "agreement") return;
+  if (!viewOf(store.state).uses.has("agreement")) return;
   const stops = agreementStops(store.state);
   const at = stops.findIndex((stop) => stop >= store.state.agreement - 1e-9);
   store.sync({ agreement: stops[Math.max(0, Math.min(stops.length - 1, at + by))]! });
@@ -149,8 +157,8 @@ function agree(store: Store, by: number): void {
 /** Light text means a dark page. */
 function schemeOf(root: HTMLElement): Scheme {
   const text = getComputedStyle(root).color;
-  const parts = /^rgba?\((\d+), (\d+), (\d+)/.exec(text)?.slice(1).map(Number) ?? painted(text);
-  const [r = 0, g = 0, b = 0] = parts;
+  const rgb = /^rgba?\((\d+), (\d+), (\d+)/.exec(text)?.slice(1).map(Number) ?? painted(text);
+  const [r = 0, g = 0, b = 0] = rgb;
   return 0.3 * r + 0.6 * g + 0.1 * b > 128 ? "dark" : "light";
 }
 

@@ -1,4 +1,4 @@
-"""Run a notebook without a browser and write what it made: <name>.ipynb, a page (.html) and a picture (.png) of its explorer."""
+"""Run a notebook without a browser; write it, and a page and a picture of its explorer."""
 
 from __future__ import annotations
 

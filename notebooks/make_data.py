@@ -1,34 +1,44 @@
-"""Make the scores that notebooks read from data/, with the embedded model: `python notebooks/make_data.py`, a quarter of an hour; 160 KB.
+"""Make the scores that notebooks read from data/, with the embedded model.
 
-02_always_any.ipynb reads gradient scores of two tasks, 32 prompts each; 03_cognitive_heads.ipynb ablation scores of eight tasks, 8 prompts each.
+`python notebooks/make_data.py` makes all of them in twenty minutes, 190 KB;
+`python notebooks/make_data.py smollm2-gating` makes that one.
+
+| notebook | reads |
+|---|---|
+| 02_always_any | gradient scores of two tasks, 32 prompts each |
+| 03_cognitive_heads | ablation scores of eight tasks, 8 prompts each |
+| 04_gating | four quick fits of gates on two tasks, 120 prompts each |
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import headwidget as hw
 
 TO = Path(__file__).parent / "data"
-MADE = {  # file: suite, prompts of each task, method
-    "smollm2-gradient": ("math-syntax", 32, "gradient"),
-    "smollm2-cognitive-ablation": ("cognitive", 8, "ablation"),
+FILES: dict[str, tuple[str, int | None, dict[str, Any]]] = {
+    # file: suite, prompts of each task (None: all), method and its options
+    "smollm2-gradient": ("math-syntax", 32, {"method": "gradient"}),
+    "smollm2-cognitive-ablation": ("cognitive", 8, {"method": "ablation"}),
+    "smollm2-gating": ("math-syntax", None, {"method": "gating", "preset": "quick"}),
 }
 
 
-def main() -> None:
+def main(names: list[str]) -> None:
     """Score and write."""
     model = hw.load()
-    for name, (suite, prompts, method) in MADE.items():
-        scores = hw.score(
-            model, [task.sample(prompts) for task in hw.tasks.suite(suite)], method=method
-        )
-        print(
-            scores,
-            f"{scores.save(TO / f'{name}.safetensors').stat().st_size / 1024:.0f} KB",
-            sep="\n",
-        )
+    for name in names:
+        suite, prompts, options = FILES[name]
+        tasks = hw.tasks.suite(suite)
+        if prompts is not None:
+            tasks = [task.sample(prompts) for task in tasks]
+        scores = hw.score(model, tasks, **options)
+        file = scores.save(TO / f"{name}.safetensors")
+        print(scores, f"{file.stat().st_size / 1024:.0f} KB", sep="\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or list(FILES))

@@ -1,6 +1,7 @@
-"""The checks of 06_live_workshop: each says in a sentence whether an answer is right, and if not, what is off and what to try.
+"""The checks of 06_live_workshop: each says whether an answer is right and, if not, what to try.
 
-A check never raises: whatever a student put into the variable, the answer is a sentence. It is true where the answer is right.
+A check never raises, whatever the variable holds. It returns a sentence that is true (as a
+condition) where the answer is right.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 Head = tuple[int, int]
 MOST = 8
-"""So many heads may be turned off: with enough heads off, any set breaks a model."""
+"""The most heads that may be turned off: with enough heads off, any set breaks a model."""
 FEW, MANY = 8, 12
 """How many heads a threshold should let pass."""
 LONGEST = 180.0
@@ -27,8 +28,8 @@ MARKS = {True: "✓", False: "✗", None: "·"}
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a check says. ``right`` is None where there was no answer yet."""
+class Verdict:
+    """The result of a check. ``right`` is None where there was no answer yet."""
 
     right: bool | None
     text: str
@@ -41,32 +42,33 @@ class Said:
 
 
 class _Off(Exception):
-    """What is off with an answer, as a sentence."""
+    """What is wrong with an answer, as a sentence."""
 
 
-def check(what: str) -> Callable[[Callable[..., str]], Callable[..., Said]]:
-    """A check of an answer that should be ``what``: the function returns praise, or raises ``_Off``. The answer is its last argument."""
+def check(what: str) -> Callable[[Callable[..., str]], Callable[..., Verdict]]:
+    """Makes a check of a function whose last argument is an answer that should be ``what``.
 
-    def made(function: Callable[..., str]) -> Callable[..., Said]:
+    The function returns a sentence where the answer is right, and raises ``_Off`` where not.
+    """
+
+    def decorate(function: Callable[..., str]) -> Callable[..., Verdict]:
         @functools.wraps(function)
-        def checked(*arguments: Any) -> Said:
+        def checked(*arguments: Any) -> Verdict:
             if arguments[-1] is None or arguments[-1] is ...:
-                return Said(None, f"Not answered yet: the answer is {what}.")
+                return Verdict(None, f"Not answered yet: the answer is {what}.")
             try:
-                return Said(True, function(*arguments))
+                return Verdict(True, function(*arguments))
             except _Off as off:
-                return Said(False, str(off))
-            except (
-                Exception
-            ) as error:  # a student's input may be anything; what the lab has to say goes through
-                return Said(
-                    False,
-                    f"This could not be checked: {' '.join(str(error).split()) or type(error).__name__} The answer should be {what}.",
+                return Verdict(False, str(off))
+            except Exception as error:  # the answer may be anything
+                reason = " ".join(str(error).split()) or type(error).__name__
+                return Verdict(
+                    False, f"This could not be checked: {reason} The answer should be {what}."
                 )
 
         return checked
 
-    return made
+    return decorate
 
 
 # ---- the checks, in the order of the lesson ----
@@ -81,67 +83,66 @@ def count(lab: Any, answer: Any) -> str:
         return f"{layers} layers x {heads} heads = {layers * heads}: one cell of the map each."
     if number == layers + heads:
         raise _Off(
-            f"{number:g} is {layers} + {heads}; every layer has {heads} heads of its own, so multiply."
+            f"{number:g} is {layers} + {heads}; "
+            f"every layer has {heads} heads of its own, so multiply."
         )
     if number in (layers, heads):
-        raise _Off(
-            f"{number:g} is how many {'layers there are' if number == layers else 'heads one layer has'}; count the cells of one whole map."
-        )
+        what = "layers there are" if number == layers else "heads one layer has"
+        raise _Off(f"{number:g} is how many {what}; count the cells of one whole map.")
     raise _Off(f"{number:g} is not it: count the rows and the columns of one map, and multiply.")
 
 
 @check('a prompt and the token that follows, such as ("The capital of Italy is", " Rome")')
 def next_token(model: Any, used: Iterable[str], answer: Any) -> str:
-    """Is the token the one that the model finds likeliest after the prompt? Prompts in ``used`` are the lesson's own."""
+    """Is the token the likeliest after the prompt? Prompts in ``used`` are the lesson's own."""
     from headwidget.live import reading  # noqa: PLC0415
 
     text, token = _texts(answer)
-    if text.strip() in {one.strip() for one in used}:
+    if text.strip() in {prompt.strip() for prompt in used}:
         raise _Off(f"{text!r} is the lesson's own example; find another.")
     read = reading.read(model, text)
     first = read.predictions[0]
-    known = {
-        one.text: one for one in reversed(read.predictions)
-    }  # tokens may look alike: the likeliest counts
+    # Tokens may look alike: of two with one text, the likelier one counts.
+    candidates = {token.text: token for token in reversed(read.predictions)}
     if token == first.text:
-        row, head = (
-            np.unravel_index(int(read.maps[0].argmax()), read.maps[0].shape)
-            if len(read.maps)
-            else (None, None)
-        )
-        adds = (
-            ""
-            if row is None
-            else f" {_named((model.layers[row].index, int(head)))} adds most to its logit, {read.maps[0][row, head]:.1f}."
-        )
+        adds = _strongest(model, read.maps[0]) if len(read.maps) else ""
         return f"After {text!r} the model says {token!r} with {first.probability:.0%}.{adds}"
     spaced = f" {token.strip()}"
-    if text != text.rstrip() and spaced in {
-        one.text for one in reading.read(model, text.rstrip()).predictions
-    }:
+    if text != text.rstrip():
+        without_space = reading.read(model, text.rstrip()).predictions
+        if spaced in {prediction.text for prediction in without_space}:
+            raise _Off(
+                f"The prompt ends in a space, which {spaced!r} brings along itself: "
+                f"try {text.rstrip()!r}."
+            )
+    if token != spaced and token not in candidates and spaced in candidates:
         raise _Off(
-            f"The prompt ends in a space, which {spaced!r} brings along itself: try {text.rstrip()!r}."
+            f"{token!r} is not what follows, {spaced!r} is a candidate "
+            f"({candidates[spaced].probability:.0%}): a word's space belongs to its token."
         )
-    if token != spaced and token not in known and spaced in known:
+    token_ids = model.tokenizer(token, add_special_tokens=False)["input_ids"]
+    pieces = [model.tokenizer.decode([token_id]) for token_id in token_ids]
+    if token not in candidates and len(pieces) > 1:
         raise _Off(
-            f"{token!r} is not what follows, {spaced!r} is a candidate ({known[spaced].probability:.0%}): a word's space belongs to its token."
+            f"{token!r} is {len(pieces)} tokens, {', '.join(map(repr, pieces[:4]))}; "
+            f"the list shows the first that follows, here {first.text!r}."
         )
-    pieces = [
-        model.tokenizer.decode([one])
-        for one in model.tokenizer(token, add_special_tokens=False)["input_ids"]
-    ]
-    if token not in known and len(pieces) > 1:
-        raise _Off(
-            f"{token!r} is {len(pieces)} tokens, {', '.join(map(repr, pieces[:4]))}; the list shows the first that follows, here {first.text!r}."
-        )
-    place = (
-        f"{known[token].probability:.0%}"
-        if token in known
+    probability = (
+        f"{candidates[token].probability:.0%}"
+        if token in candidates
         else f"less than {read.predictions[-1].probability:.1%}"
     )
     raise _Off(
-        f"{token!r} has {place}, {first.text!r} has {first.probability:.0%}: answer with that, or change the prompt until the model agrees with you."
+        f"{token!r} has {probability}, {first.text!r} has {first.probability:.0%}: "
+        "answer with that, or change the prompt until the model agrees with you."
     )
+
+
+def _strongest(model: Any, adds: Any) -> str:
+    """The head that adds most to a token's logit, as a sentence; ``adds`` is (layer, head)."""
+    row, head = np.unravel_index(int(adds.argmax()), adds.shape)
+    name = _named((model.layers[row].index, int(head)))
+    return f" {name} adds most to its logit, {adds[row, head]:.1f}."
 
 
 @check("a number, such as 0.3, or lab.threshold")
@@ -153,39 +154,41 @@ def threshold(scores: Any, task: str, answer: Any) -> str:
     runs = scores.values(task)  # (run, layer, head)
     on = mean >= number
     passing = int(on.sum())
+    lets = f"{number:g} lets {passing} of {mean.size} heads pass"
     if number <= 0:
         raise _Off(
-            f"{number:g} lets {passing} of {mean.size} heads pass, also those that do nothing or hurt: a threshold for what helps is above 0."
+            f"{lets}, also those that do nothing or hurt: a threshold for what helps is above 0."
         )
     if passing > MANY:
-        raise _Off(
-            f"{number:g} lets {passing} of {mean.size} heads pass on {task}, more than {MANY}: go higher."
-        )
+        raise _Off(f"{lets} on {task}, more than {MANY}: go higher.")
     if passing < FEW:
         top = (
             f"the strongest reaches {mean.max():.2g}"
             if not passing
             else f"the {FEW}th strongest reaches {np.sort(mean.ravel())[-FEW]:.2g}"
         )
-        raise _Off(
-            f"{number:g} lets {passing} of {mean.size} heads pass on {task}, fewer than {FEW}; {top}: go lower."
-        )
+        raise _Off(f"{lets} on {task}, fewer than {FEW}; {top}: go lower.")
     positive = (runs > 0).sum(0)  # (layer, head)
     sure = int((positive[on] == len(runs)).sum())
-    row, head = min(np.argwhere(on).tolist(), key=lambda one: positive[one[0], one[1]])
+    row, head = min(np.argwhere(on).tolist(), key=lambda at: positive[at[0], at[1]])
     least = f"{_named((scores.layers[row], head))} in {positive[row, head]} only"
-    return f"{number:g} lets {passing} of {mean.size} heads pass on {task}. {sure} of them {'helps' if sure == 1 else 'help'} in each of the {len(runs)} prompts, {least}: a mean hides that."
+    helps = "helps" if sure == 1 else "help"
+    return (
+        f"{lets} on {task}. {sure} of them {helps} in each of the {len(runs)} prompts, {least}: "
+        "a mean hides that."
+    )
 
 
 @check("a list of heads as (layer, head), such as [(3, 1), (5, 0)], or lab.selected")
 def knockout(lab: Any, task: str, answer: Any) -> str:
-    """Do these heads, turned off, hurt a task more than random heads of the same layers? Turns them off in the lab and measures."""
+    """Do these heads, turned off in the lab, hurt a task more than random heads of their layers?"""
     scores = lab.results.get("gradient", lab.scores)
     _scored(scores, task)
     heads = _heads(answer, scores)
     if len(heads) > MOST:
         raise _Off(
-            f"These are {len(heads)} heads; use {MOST} or fewer: with enough heads off any set breaks the model."
+            f"These are {len(heads)} heads; use {MOST} or fewer: "
+            "with enough heads off any set breaks the model."
         )
     gates = np.ones(scores.shape, np.float32)
     for layer, head in heads:
@@ -199,7 +202,7 @@ def knockout(lab: Any, task: str, answer: Any) -> str:
 
 
 def _measure(lab: Any) -> None:
-    """Measure, and wait for that alone: a run that is under way in the lab goes on (``lab.wait`` would wait for it too)."""
+    """Measure, and wait for that alone; ``lab.wait`` would wait for a run under way too."""
     lab.measure()
     end = time.monotonic() + LONGEST
     while not lab.effect.get("done"):
@@ -215,70 +218,87 @@ def compared(effect: Mapping[str, Any], task: str, hint: str = "") -> str:
     rows = {row["name"]: row for row in effect.get("tasks", ())}
     if task not in rows:
         raise _Off(
-            f"{task} was not measured, only {', '.join(rows) or 'nothing'}: put it among the tasks of the lab (lab.asked) and try again."
+            f"{task} was not measured, only {', '.join(rows) or 'nothing'}: "
+            "put it among the tasks of the lab (lab.asked) and try again."
         )
-    row, one = rows[task], effect["heads"] == 1
-    before, after, others = (
-        _log_p(row["before"]),
-        _log_p(row["after"]),
-        [_log_p(control) for control in row["controls"]],
-    )
-    if not others:
+    row = rows[task]
+    before, after = _log_p(row["before"]), _log_p(row["after"])
+    controls = [_log_p(control) for control in row["controls"]]
+    if not controls:
         raise _Off(
             "There are no other heads in these layers to compare with: take fewer heads of a layer."
         )
-    many = f"these {effect['heads']} heads cost"
-    least, most, own = before - max(others), before - min(others), before - after
-    these = f"Off, {'this head costs' if one else many} {own:.2f} of the answer's log-probability on {task}"
-    control = f"random heads of the same layers cost {least:.2f} to {most:.2f}{' (below 0: better without)' if min(own, least) < 0 else ''}"
-    if own <= most:
+    cost, least, most = before - after, before - max(controls), before - min(controls)
+    heads = "this head costs" if effect["heads"] == 1 else f"these {effect['heads']} heads cost"
+    these = f"Off, {heads} {cost:.2f} of the answer's log-probability on {task}"
+    note = " (below 0: better without)" if min(cost, least) < 0 else ""
+    control = f"random heads of the same layers cost {least:.2f} to {most:.2f}{note}"
+    if cost <= most:
         raise _Off(
-            f"{these}; {control}. That is no more than random heads do: pick heads with a high score on {task}.{hint}"
+            f"{these}; {control}. That is no more than random heads do: "
+            f"pick heads with a high score on {task}.{hint}"
         )
     elsewhere = [
-        f"{name} goes from {_log_p(other['before']):.2f} to {_log_p(other['after']):.2f}"
+        f"; {name} goes from {_log_p(other['before']):.2f} to {_log_p(other['after']):.2f}"
         for name, other in rows.items()
         if name != task
     ]
-    right = f"Right answers go from {row['before']['accuracy']:.0%} to {row['after']['accuracy']:.0%} of {row['prompts']} prompts"
+    accuracy = [f"{row[when]['accuracy']:.0%}" for when in ("before", "after")]
+    right = f"Right answers go from {' to '.join(accuracy)} of {row['prompts']} prompts"
     return (
-        f"{these}; {control}. {right}{''.join(f'; {other}' for other in elsewhere)}. "
-        f"(A set beats {len(others)} random ones by luck once in {len(others) + 1} times.)"
+        f"{these}; {control}. {right}{''.join(elsewhere)}. "
+        f"(A set beats {len(controls)} random ones by luck once in {len(controls) + 1} times.)"
     )
 
 
 @check("a list of heads as (layer, head), such as [(3, 1), (5, 0)]; [] for none")
-def shared(one: Any, other: Any, task: str, answer: Any) -> str:
+def shared(first: Any, second: Any, task: str, answer: Any) -> str:
     """Are these the heads that are among the top ``MOST`` of a task by both methods?"""
-    for scores in (one, other):
+    for scores in (first, second):
         _scored(scores, task)
-    heads = set(_heads(answer, one, none=True))
-    tops = {scores.method: set(scores.top(task, MOST)) for scores in (one, other)}
+    heads = set(_heads(answer, first, none=True))
+    tops = {scores.method: set(scores.top(task, MOST)) for scores in (first, second)}
     both = set.intersection(*tops.values())
     for head in sorted(heads - both):
         places = ", ".join(
-            f"{_place(scores, task, head)} by {scores.method}" for scores in (one, other)
+            f"{_place(scores, task, head)} by {scores.method}" for scores in (first, second)
         )
         raise _Off(
-            f"{_named(head)} is not among the top {MOST} of both: its places on {task} are {places}."
+            f"{_named(head)} is not among the top {MOST} of both: "
+            f"its places on {task} are {places}."
         )
     if missing := len(both - heads):
+        lists = " and ".join(f"the top {MOST} by {name}" for name in tops)
         raise _Off(
-            f"{len(heads)} found, {missing} more to find: compare {' and '.join(f'the top {MOST} by {name}' for name in tops)}, or look at the scatter's upper right."
+            f"{len(heads)} found, {missing} more to find: compare {lists}, "
+            "or look at the scatter's upper right."
         )
-    return f"{len(both)} of {MOST} are shared{': ' if both else ''}{', '.join(map(_named, sorted(both)))}."
+    names = ", ".join(map(_named, sorted(both)))
+    return f"{len(both)} of {MOST} are shared{': ' if both else ''}{names}."
 
 
 CLAIMS = {
     "a": "L21 H2 is the head that adds numbers.",
-    "b": "Turned off together, each method's top 8 heads cost these sums more than three random sets of the same layers did.",
+    "b": (
+        "Turned off together, each method's top 8 heads cost these sums more than "
+        "three random sets of the same layers did."
+    ),
     "c": "The heads outside the top 8 do not matter for sums.",
     "d": "The two methods name different heads, so one of them is wrong.",
 }
 _WHY_NOT = {
-    "a": "It was off together with seven others, and a loss without it says that sums lean on it, not what it does. Look for a weaker claim.",
-    "c": "The second method's top 8 are nearly all outside the first one's, and without them sums suffer too. Look for what was measured.",
-    "d": "They ask different questions: whether a little more of a head would help, and what it writes to the answer directly. Both sets passed the control.",
+    "a": (
+        "It was off together with seven others, and a loss without it says that sums lean on it, "
+        "not what it does. Look for a weaker claim."
+    ),
+    "c": (
+        "The second method's top 8 are nearly all outside the first one's, "
+        "and without them sums suffer too. Look for what was measured."
+    ),
+    "d": (
+        "They ask different questions: whether a little more of a head would help, "
+        "and what it writes to the answer directly. Both sets passed the control."
+    ),
 }
 
 
@@ -292,7 +312,10 @@ def claim(answer: Any) -> str:
         )
     if letter in _WHY_NOT:
         raise _Off(f"({letter}) says more than was measured. {_WHY_NOT[letter]}")
-    return f"({letter}) is what was measured, with its control, and no more. On {MOST} heads, 12 prompts and 3 random sets: a start, not a proof."
+    return (
+        f"({letter}) is what was measured, with its control, and no more. "
+        f"On {MOST} heads, 12 prompts and 3 random sets: a start, not a proof."
+    )
 
 
 # ---- reading an answer ----
@@ -320,7 +343,7 @@ def _number(value: Any) -> float:
 
 def _texts(value: Any) -> tuple[str, str]:
     pair = tuple(value) if isinstance(value, (tuple, list)) else ()
-    if len(pair) != 2 or not all(isinstance(one, str) for one in pair):
+    if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
         raise _Off(f"The answer is two texts, (prompt, token); got {_shown(value)}.")
     if not pair[0].strip() or not pair[1]:
         raise _Off("The prompt or the token is empty; write both.")
@@ -332,7 +355,7 @@ def _whole(value: Any) -> bool:
 
 
 def _heads(value: Any, scores: Any, *, none: bool = False) -> list[Head]:
-    """Heads as (layer, head), each once and each in the model; one alone may stand without a list."""
+    """Heads as (layer, head), each once and each in the model; one alone needs no list."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise _Off(
             f"Heads are a list of (layer, head), such as [(3, 1), (5, 0)]; got {_shown(value)}."
@@ -340,12 +363,12 @@ def _heads(value: Any, scores: Any, *, none: bool = False) -> list[Head]:
     listed = list(itertools.islice(value, scores.shape[0] * scores.shape[1] + 1))
     if len(listed) == 2 and all(map(_whole, listed)):
         listed = [listed]
-    found = []
-    for one in listed:
-        pair = tuple(one) if isinstance(one, (tuple, list, np.ndarray)) else ()
+    heads = []
+    for item in listed:
+        pair = tuple(item) if isinstance(item, (tuple, list, np.ndarray)) else ()
         if len(pair) != 2 or not all(map(_whole, pair)):
             raise _Off(
-                f"A head is two whole numbers, (layer, head), such as (3, 1); got {_shown(one)}."
+                f"A head is two whole numbers, (layer, head), such as (3, 1); got {_shown(item)}."
             )
         layer, head = int(pair[0]), int(pair[1])
         if layer not in scores.layers or not 0 <= head < scores.shape[1]:
@@ -355,16 +378,18 @@ def _heads(value: Any, scores: Any, *, none: bool = False) -> list[Head]:
                 else ""
             )
             raise _Off(
-                f"There is no head ({layer}, {head}): layers go from {scores.layers[0]} to {scores.layers[-1]}, heads from 0 to {scores.shape[1] - 1}.{swapped}"
+                f"There is no head ({layer}, {head}): "
+                f"layers go from {scores.layers[0]} to {scores.layers[-1]}, "
+                f"heads from 0 to {scores.shape[1] - 1}.{swapped}"
             )
-        found.append((layer, head))
-    if len(set(found)) < len(found):
+        heads.append((layer, head))
+    if len(set(heads)) < len(heads):
         raise _Off("A head is in the list twice; name each once.")
-    if not found and not none:
+    if not heads and not none:
         raise _Off(
             "The list is empty: name a head, or select some in the widget and use lab.selected."
         )
-    return found
+    return heads
 
 
 def _scored(scores: Any, task: str) -> None:
@@ -372,11 +397,12 @@ def _scored(scores: Any, task: str) -> None:
         raise _Off("Nothing is scored yet: press Run, or run the cell with lab.run, first.")
     if task not in scores.tasks:
         raise _Off(
-            f"{task} is not scored, only {', '.join(scores.tasks)}: run again with all tasks of the lesson."
+            f"{task} is not scored, only {', '.join(scores.tasks)}: "
+            "run again with all tasks of the lesson."
         )
 
 
-# ---- saying it ----
+# ---- wording ----
 
 
 def _named(head: Head) -> str:
@@ -394,7 +420,7 @@ def _place(scores: Any, task: str, head: Head) -> int:
 
 
 def _places(scores: Any, task: str, heads: list[Head]) -> str:
-    """Where heads stand on the task, and whether they are another's."""
+    """Where heads stand on the task, and whether most are top heads of another task."""
     places = sorted(_place(scores, task, head) for head in heads)
     size = scores.shape[0] * scores.shape[1]
     where = (
@@ -403,7 +429,7 @@ def _places(scores: Any, task: str, heads: list[Head]) -> str:
         else f" Yours is in place {places[0]} of {size}"
     )
     for other in scores.tasks:
-        known = len(set(heads) & set(scores.top(other, MOST)))
-        if other != task and 2 * known > len(heads):
-            return f"{where}; {known} of them are among the top {MOST} of {other}."
+        among = len(set(heads) & set(scores.top(other, MOST)))
+        if other != task and 2 * among > len(heads):
+            return f"{where}; {among} of them are among the top {MOST} of {other}."
     return f"{where}."

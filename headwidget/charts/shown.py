@@ -110,7 +110,7 @@ def shown(explorer: ExplorerBase) -> Shown:
     """
     scores = explorer.shown
     asked = Settings(**{name: getattr(explorer, name) for name in settings.NAMES})
-    scored = [name for name in scores.tasks if name not in scores.meta.get("unscored", ())]
+    scored = [name for name in scores.tasks if name not in scores.record.unscored]
     tasks = tuple(name for name in asked.tasks or () if name in scored)
     alone = asked.task if asked.task in scored else None
     asked = replace(asked, tasks=tasks, task=alone)

@@ -63,7 +63,7 @@ def write(explorer: ExplorerBase, path: str | Path, *, title: str | None = None)
 
 def render(explorer: ExplorerBase, *, title: str | None = None) -> str:
     """The page as text."""
-    model = str(explorer.shown.meta.get("model", ""))
+    model = explorer.shown.record.model or ""
     header, buffer = explorer.encoded
     state = {"_header": header, "buffer": _packed(buffer), **explorer.page_state()}
     return _PAGE.format(

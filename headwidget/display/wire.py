@@ -19,7 +19,6 @@ deflate packs better in an exported page. The size does not grow with the number
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,7 +76,8 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         "version": VERSION,
         "method": scores.method,
         "signed": scores.signed,
-        "model": str(scores.meta.get("model", "")),
+        "ranked_by": scores.ranked_by,
+        "model": scores.record.model or "",
         "partial": scores.partial,
         "about": provenance.about(scores),
         "axes": provenance.axes(scores),
@@ -91,15 +91,13 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
 
 def _unscored(scores: HeadScores) -> dict[str, list[int]]:
     """The rows of each task that a live run has not come to yet."""
-    unscored = scores.meta.get("unscored")
-    if not isinstance(unscored, Mapping):
-        return {}
-    existing = range(scores.shape[0])
-    rows: dict[str, list[int]] = {}
-    for name in scores.tasks:
-        if isinstance(unscored.get(name), Sequence):
-            rows[name] = [row for row in unscored[name] if row in existing]
-    return rows
+    unscored = scores.record.unscored
+    rows = range(scores.shape[0])
+    return {
+        task: [row for row in unscored[task] if row in rows]
+        for task in scores.tasks
+        if task in unscored
+    }
 
 
 def decode(header: dict[str, Any], buffer: bytes) -> list[dict[str, Any]]:

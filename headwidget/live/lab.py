@@ -1,45 +1,53 @@
-"""The lab: the explorer with a kernel behind it. Run and stop a method, type a prompt, look at a head, scale heads and see what changes.
+"""The lab: the explorer with a model behind it, as a widget.
 
-Everything that needs the model runs on the model's own thread (:mod:`headwidget.live.worker`), so the kernel stays free.
+It is composed of a runner (runs of methods), a pacer (how often their scores are drawn), a
+prompt panel (prompts and heads) and measurements (what scaled heads do). All work with the
+model is done on the model's own thread (:mod:`headwidget.live.worker`), so the kernel stays
+free. A job that waits there does not keep its lab alive.
 """
 
 from __future__ import annotations
 
-import math
-import threading
-import time
-import weakref
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import traitlets
-from traitlets import TraitError
 
+from headwidget.display import settings, wire
 from headwidget.display.explorer import trait
-from headwidget.live import lifetime, measure, payloads, reading
-from headwidget.live.runner import PROMPTS, Running
-from headwidget.methods import word_maps
+from headwidget.live import gates as gating
+from headwidget.live import lifetime, offer, pacer, payloads, run_settings
+from headwidget.live.ended import Ended
+from headwidget.live.lock import Lock
+from headwidget.live.measure import Measurement, pieces
+from headwidget.live.prompt_panel import PromptPanel
+from headwidget.live.run_settings import PROMPTS
+from headwidget.live.runner import Runner
+from headwidget.live.threaded_explorer import ThreadedExplorer, or_trait_error
 from headwidget.models import Model, load
+from headwidget.scores import HeadScores
 from headwidget.scoring import checks, registry, score
 from headwidget.tasks import Task
 
-MOST_TOOK = 0.1
-"""Seconds that the browser is believed to have worked on one picture: what is longer was waiting."""
-WARM = 0.25
-"""Seconds at a time that work ahead may take from what is asked for."""
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+LAB_TRAITS = ("asked", "options", "gates", "prompt", "target")
+"""The traits that :func:`live` takes beside an explorer's."""
 
 
-class Lab(Running):
+class Lab(ThreadedExplorer):
     """The explorer of a model, live. Made by :func:`headwidget.live`.
 
-    Beside an explorer's traits it has those of the next run (``method``, ``options``, ``asked``, ``prompts``), ``prompt`` and ``target``, and
-    ``gates``, what each head's output is multiplied by. ``run()``, ``stop()``, ``await lab.done``, ``lab.scores`` do without a mouse what the buttons do.
+    Beside an explorer's traits it has those of the next run (``method``, ``options``,
+    ``asked``, ``prompts``), ``prompt`` and ``target``, and ``gates``, the factors of the heads'
+    outputs. ``run()``, ``stop()``, ``await lab.done`` and ``lab.scores`` do without a mouse
+    what the buttons do. ``lab.observe(handler, "state")`` follows a run.
 
     >>> import headwidget as hw
-    >>> task = hw.Task("capitals", [("The capital of France is", " Paris"), ("The capital of Italy is", " Rome")])
-    >>> lab = hw.live(hw.load(), task, method="attribution")
+    >>> pairs = [("The capital of France is", " Paris"), ("The capital of Italy is", " Rome")]
+    >>> lab = hw.live(hw.load(), hw.Task("capitals", pairs), method="attribution")
     >>> lab.run().wait()
     True
     >>> lab.scores.values("capitals").shape, lab.state
@@ -47,19 +55,31 @@ class Lab(Running):
     >>> lab.close()
     """
 
+    method = trait("gradient", "The method of the next run.")
+    """The method of the next run, as in :func:`headwidget.score`."""
+    options = trait({}, "The next run's options.")
+    """The method's own options for the next run; those not in it have the method's defaults."""
+    asked = trait([], "The tasks of the next run.")
+    """The names of the tasks that the next run scores."""
+    prompts = trait(PROMPTS, "How many prompts of each task.")
+    """How many prompts of each task the next run scores; None is all of them."""
     prompt = traitlets.Unicode("", help="A prompt that the model reads.").tag(sync=True)
     """A prompt that the model reads as it is typed."""
-    target = traitlets.Int(None, allow_none=True, help="The token whose map is shown.").tag(
-        sync=True
-    )
-    """The id of the token whose map is shown beside the prompt, any that the model knows; None is the likeliest."""
-    gates: Any = trait(None, "What each head's output is multiplied by.").tag(sync=False)
-    """What each head's output is multiplied by, a (layer, head) array of ones where nothing is changed; set it whole, the widget follows."""
+    target = traitlets.Int(None, allow_none=True, help="The token to map.").tag(sync=True)
+    """The id of the token whose map is shown beside the prompt; None is the likeliest."""
+    gates: Any = trait(None, "The factor of each head's output.").tag(sync=False)
+    """The factor of each head's output, a (layer, head) array with 1 where nothing is changed.
+    Set it whole; the widget follows."""
+    state = traitlets.Unicode("idle", read_only=True, help="How the run stands.")
+    """``"idle"``, ``"running"``, ``"stopping"``, ``"done"``, ``"stopped"`` or ``"failed"``."""
 
     _kind = "a lab"
+    _jobs = ("prompt", "head", "salient", "effect", "warm")
     _live = traitlets.Bool(True).tag(sync=True)
     _can = traitlets.Dict().tag(sync=True)
-    """Methods with their options, and tasks, for the front end to offer."""
+    """Methods with their options, and tasks, for the front end to offer; set last in __init__."""
+    _state = traitlets.Dict().tag(sync=True)
+    """The run's state and progress (:attr:`Runner.state`)."""
     _reading = traitlets.Dict().tag(sync=True)
     _maps = traitlets.Bytes().tag(sync=True)
     """(target, layer, head) float32: the prompt's maps."""
@@ -68,279 +88,308 @@ class Lab(Running):
     _scaled: Any = traitlets.List().tag(sync=True)
     """[layer, head, factor] of every head that is scaled."""
 
-    def __init__(self, model: Model, tasks: Iterable[Task], **asked: Any) -> None:
-        self._read: reading.Reading | None = None
-        self._measuring = (
-            object()
-        )  # the measurement under way; another one, or other gates, take its place
-        own = {name: asked.pop(name) for name in ("gates", "prompt", "target") if name in asked}
-        super().__init__(model, tasks, **asked)
+    def __init__(
+        self,
+        model: Model,
+        tasks: Iterable[Task],
+        *,
+        method: str,
+        prompts: int | None,
+        seed: int = 0,
+        **traits: Any,
+    ) -> None:
+        self._seed = seed
+        self._sources = {task.name: task for task in tasks}
+        self._panel, lock = PromptPanel(model), Lock()
+        self._pacer = pacer.Pacer(pacer.overhead(model.device.type))
+        self._runner = Runner(
+            model, self._pacer, lock, show=self._show, tell=self._tell, kept=self._kept
+        )
+        self._measurement: Measurement | None = None
+        unscored = payloads.nothing_yet(model, self._sources.values(), method)
+        lab_traits = {name: traits.pop(name) for name in LAB_TRAITS if name in traits}
+        super().__init__(model, lock, unscored, **traits)
+        with self.hold_trait_notifications():
+            self.method, self.prompts = method, prompts
+            self.asked = lab_traits.pop("asked", list(self._sources))
+            self.options = lab_traits.pop("options", {})
+        self._state = self._runner.state
         self.gates = np.ones(model.shape, np.float32)
-        self._can = {
-            "methods": payloads.offered(model),
-            "tasks": [[t.name, len(t), t.category] for t in self._sources.values()],
-        }
-        for name, value in own.items():
+        self._can = offer.offer(model, self._sources.values())
+        for name, value in lab_traits.items():
             setattr(self, name, value)
 
     def __repr__(self) -> str:
         return f"Lab({self._model.name}, {self.method}, {', '.join(self.asked)}: {self.state})"
 
-    # ---- prompts, heads, gates ----
+    # ---- runs ----
+
+    def run(self, **keywords: Any) -> Self:
+        """Start a run with ``method``, ``options``, ``asked`` and ``prompts`` as they are set.
+
+        Keywords set them first (``tasks`` sets ``asked``); any other keyword is an option of
+        the method. A run under way is stopped and replaced. Gives the lab back:
+        ``lab.run().wait()``, or ``await lab.run().done``.
+        """
+        self._check_open()
+        run, options = run_settings.split(keywords)
+        for name, value in run.items():
+            setattr(self, name, value)
+        run_settings.check_misspelt(self.method, options)
+        if options or "method" in run:
+            self.options = options
+        tasks = [self._sources[name] for name in self.asked]
+        if self.prompts is not None:
+            tasks = [task.sample(self.prompts, seed=self._seed) for task in tasks]
+        scoring = score.prepare(
+            self._model, tasks, self.method, batch_size=None, seed=self._seed, **self.options
+        )
+        with self._lock:
+            self._check_open()
+            self._set(_trouble="")
+            self._runner.start(scoring)
+        return self
+
+    def stop(self) -> None:
+        """Ask the run to stop; what is done stays, marked partial."""
+        self._runner.stop()
+
+    def _abandon(self) -> None:
+        self._runner.abandon()
+
+    @property
+    def done(self) -> Coroutine[Any, Any, HeadScores | None]:
+        """``await lab.done`` waits for the run, or the measurement, and gives ``lab.scores``.
+
+        The kernel serves other work meanwhile.
+        """
+        return Ended(lambda: self._is_busy, lambda: self.scores)
+
+    @property
+    def _is_busy(self) -> bool:
+        is_measuring = not self._closed and self._effect.get("done") is False
+        return self._runner.is_busy or is_measuring
+
+    @property
+    def scores(self) -> HeadScores | None:
+        """The scores of the last run, or of the prompts that the run under way has done.
+
+        None before there are any. ``lab.shown`` are the scores that the maps show, in which
+        cells of the run under way may not be scored yet.
+        """
+        return self._runner.scores
+
+    @property
+    def results(self) -> dict[str, HeadScores]:
+        """The last scores of every method that was run, by its name."""
+        return self._runner.results
+
+    # ---- what the runner calls ----
+
+    def _show(self, scores: HeadScores, final: bool) -> None:
+        """Show other scores. Settings that do not fit them go back to their defaults."""
+        header, buffer = wire.encode(scores)
+        with self._lock, self.hold_sync():
+            reset = run_settings.reset(self._shown, scores, self.rule, final)
+            self._shown = scores
+            self._set(**reset, _header=header, _buffer=buffer)
+
+    def _tell(self, state: dict[str, Any]) -> None:
+        self._set(_state=state, state=state["state"])
+
+    def _kept(self) -> None:
+        self._later("head", Lab._read_head)
+
+    # ---- prompts and heads ----
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What the prompt panel shows: tokens and predictions, or an error.
+
+        A prediction is [id, text, probability, probability with heads scaled].
+        """
+        return dict(self._reading)
 
     @traitlets.observe("prompt")
     def _new_prompt(self, change: Any) -> None:
         self.target = None
         self._later("prompt", Lab._read_prompt)
 
-    @traitlets.validate("target")
-    def _valid_target(self, proposal: Any) -> int | None:
-        target: int | None = proposal["value"]
-        if target is not None and not 0 <= target < self._model.vocabulary:
-            raise TraitError(
-                f"target is the id of a token, 0 to {self._model.vocabulary - 1}, or None for the likeliest; got {target}."
-            )
-        return target
-
     @traitlets.observe("target")
     def _new_target(self, change: Any) -> None:
         self._list_target()
 
     def _list_target(self) -> None:
-        """Read once more where the target is not listed, such as one that was chosen while the prompt was read."""
-        listed = [one[0] for one in self._reading.get("predictions", [])]
+        """Read again if the target is not listed, such as one chosen while the prompt was read."""
+        listed = [prediction[0] for prediction in self._reading.get("predictions", [])]
         if self.target is not None and self.target not in listed:
             self._later("prompt", Lab._read_prompt)
 
+    @traitlets.observe("selected")
+    def _new_selected(self, change: Any) -> None:
+        if self._can:
+            self._later("head", Lab._read_head)
+
+    def _read_prompt(self) -> None:
+        payload, maps = self._panel.read(self.prompt, self.gates, self.target)
+        self._set(_reading=payload, _maps=maps)
+        if self._panel.reading is not None:
+            self._list_target()
+            self._read_head()
+
+    def _read_head(self) -> None:
+        """Show what the last selected head does; its salient tokens follow when they are ready."""
+        if not self.selected:
+            self._set(_head={})
+            return
+        card = self._panel.head(self.results, *self.selected[-1])
+        self._set(_head=card)
+        self._later("salient", lambda lab: lab._read_salient(card))
+
+    def _read_salient(self, card: dict[str, Any]) -> None:
+        if not self.selected or list(self.selected[-1]) != card["head"]:
+            return
+        salient = self._panel.salient(*card["head"])
+        if salient is None:
+            self._later("salient", lambda lab: lab._read_salient(card))
+        else:
+            self._set(_head={**card, **salient})
+
+    def _warm(self) -> None:
+        """Work ahead, so that the first click on a head is answered within a second."""
+        if not self._panel.warm():
+            self._later("warm", Lab._warm, idle=True)
+
+    # ---- gates and what they do ----
+
     @traitlets.observe("_scaled")
     def _new_scaled(self, change: Any) -> None:
-        rows = {layer: row for row, layer in enumerate(self._shown.layers)}
-        gates = np.ones(self._shown.shape, np.float32)
-        for layer, head, factor in change["new"]:
-            gates[rows[layer], head] = factor
+        gates = gating.from_scaled(change["new"], self._shown.layers, self._shown.shape[1])
         if not np.array_equal(gates, self.gates):
             self.gates = gates
 
     @traitlets.observe("gates")
     def _new_gates(self, change: Any) -> None:
-        layers = self._shown.layers
-        scaled = [
-            [layers[row], int(head), float(self.gates[row, head])]
-            for row, head in np.argwhere(self.gates != 1)
-        ]
+        scaled = gating.to_scaled(self.gates, self._shown.layers)
         if scaled != self._scaled:
             self._scaled = scaled
-        if self._can:  # else still starting
-            with self._telling:
-                self._measuring = object()
+        if self._can:
+            with self._lock:
+                self._measurement = None
                 self._set(_effect={})
             self._later("prompt", Lab._read_prompt)
 
-    @traitlets.validate("_scaled")
-    def _valid_scaled(self, proposal: Any) -> list[list[Any]]:
-        layers, heads = self._shown.layers, self._shown.shape[1]
-        for one in proposal["value"]:
-            try:
-                layer, head, factor = one
-                fine = (
-                    layer in layers
-                    and type(head) is int
-                    and 0 <= head < heads
-                    and math.isfinite(factor)
-                )
-            except (TypeError, ValueError):
-                fine = False
-            if not fine:
-                raise TraitError(
-                    f"a head is scaled by [layer, head, factor], a head that the model has and a finite number; got {one!r:.60}."
-                )
-        return list(proposal["value"])
-
-    @traitlets.validate("gates")
-    def _valid_gates(self, proposal: Any) -> npt.NDArray[np.float32]:
-        try:
-            gates = np.array(proposal["value"], np.float32)
-        except (TypeError, ValueError):
-            gates = np.empty(0, np.float32)
-        if gates.shape != self._model.shape or not np.isfinite(gates).all():
-            layers, heads = self._model.shape
-            got = (
-                f"{proposal['value']!r:.60}"
-                if gates.ndim != 2
-                else f"{gates.shape[0]} x {gates.shape[1]}, {np.isfinite(gates).sum()} of them finite"
-            )
-            raise TraitError(
-                f"gates is a (layer, head) array of {layers} x {heads} finite numbers; got {got}."
-            )
-        gates.setflags(write=False)  # changed in place, nobody would be told
-        return gates
-
-    @traitlets.observe("selected")
-    def _new_selected(self, change: Any) -> None:
-        if self._can:  # else still starting
-            self._later("head", Lab._read_head)
-
-    def _read_prompt(self) -> None:
-        """One forward of the prompt; what it says goes to the front end."""
-        text, gates = self.prompt, self.gates
-        if not text.strip():
-            self._read = None
-            self._set(_reading={}, _maps=b"")
-            return
-        started = time.monotonic()
-        try:
-            self._read = read = reading.read(self._model, text, gates, self.target)
-        except Exception as error:
-            self._read = None
-            self._set(_reading={"error": payloads.sentence(error)}, _maps=b"")
-            return
-        self._set(
-            _reading=payloads.prompt(read, time.monotonic() - started),
-            _maps=read.maps.astype("<f4").tobytes(),
-        )
-        self._list_target()
-        self._read_head()
-
-    def _read_head(self) -> None:
-        """What the last selected head does on the prompt, and in the scores so far; then what it amplifies in any prompt."""
-        if not self.selected:
-            self._set(_head={})
-            return
-        layer, head = self.selected[-1]
-        found = payloads.head(self._model, self._read, self._results, layer, head)
-        self._set(_head=found)
-        self._later("salient", lambda lab: lab._read_salient(layer, head, found))
-
-    def _has_kept(self) -> None:
-        self._later("head", Lab._read_head)
-
-    def _read_salient(self, layer: int, head: int, found: dict[str, Any]) -> None:
-        if not self.selected or list(self.selected[-1]) != [layer, head]:
-            return
-        if self._warmed():
-            self._set(_head={**found, **payloads.salient(self._model, layer, head)})
-        else:
-            self._later("salient", lambda lab: lab._read_salient(layer, head, found))
-
-    def _warm(self) -> None:
-        """Do ahead what a first look at a head's salient tokens needs: a click is answered within a second."""
-        if not self._warmed():
-            self._later("warm", Lab._warm, idle=True)
-
-    def _warmed(self) -> bool:
-        """Do a little of that; True when nothing of it is left, or it cannot be done (whoever asks for salient tokens is told why)."""
-        try:
-            return word_maps.warm(self._model, _Slice())
-        except Exception:
-            return True
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """What the prompt panel shows: tokens, predictions as [id, text, probability, probability with heads scaled], or an error."""
-        return dict(self._reading)
-
     def measure(self, prompts: int = 12, draws: int = 3) -> Lab:
-        """What the gates do to the tasks: accuracy and log-probability before and after, and after the same to random heads of the same layers; and greedy
-        text of the prompt before and after. Prompts that no run has scored come first. Comes piece by piece as ``lab.effect``."""
-        self._open()
+        """Measure what the gates do to the tasks, and to the text that follows the prompt.
+
+        Gives accuracy and log-probability before and after, and after the same was done to
+        ``draws`` random sets of heads of the same layers. ``prompts`` of each task are used,
+        those first that no run has scored. Comes piece by piece as ``lab.effect``.
+        """
+        self._check_open()
         checks.at_least("prompts", prompts, 1)
         checks.at_least("draws", draws, 1)
-        with self._telling:
+        with self._lock:
             if (self.gates == 1).all():
                 raise ValueError(
-                    "no head is scaled: select heads and turn them off in the widget, or set lab.gates."
+                    "no head is scaled: select heads and turn them off in the widget, or set "
+                    "lab.gates."
                 )
-            self._measuring = token = object()
-            tasks = [self._sources[name] for name in self.asked]
-            results, held = list(self._results.values()), weakref.ref(self)
-
-            def last_reading() -> reading.Reading | None:
-                return None if (lab := held()) is None else lab._read
-
-            pieces = measure.pieces(
+            panel = self._panel  # the measurement must not hold the lab
+            parts = pieces(
                 self._model,
-                tasks,
+                [self._sources[name] for name in self.asked],
                 self.gates,
-                last_reading,
-                results,
+                lambda: panel.reading,
+                list(self.results.values()),
                 prompts=prompts,
                 draws=draws,
                 seed=self._seed,
             )
-
-            def piece(lab: Lab) -> None:
-                if lab._measuring is not token:
-                    return
-                try:
-                    found = next(pieces, None)
-                except Exception as error:
-                    found = {**lab._effect, "error": payloads.sentence(error), "done": True}
-                with lab._telling:  # the gates may have changed meanwhile
-                    if found is not None and lab._measuring is token:
-                        lab._later("effect", piece)
-                        lab._set(_effect=found)
-
-            self._set(_effect={"done": False, "heads": int((self.gates != 1).sum()), "tasks": []})
-            self._later("effect", piece)
+            self._measurement = measurement = Measurement(int((self.gates != 1).sum()), parts)
+            self._set(_effect=measurement.effect)
+            self._later("effect", lambda lab: lab._measure_on(measurement))
         return self
 
-    def _busy(self) -> bool:
-        return super()._busy() or (not self._closed and self._effect.get("done") is False)
+    def _measure_on(self, measurement: Measurement) -> None:
+        """Do the next piece of a measurement, unless another one or other gates replaced it."""
+        if self._measurement is not measurement or not measurement.step():
+            return
+        with self._lock:  # the gates may have changed meanwhile
+            if self._measurement is measurement:
+                self._later("effect", lambda lab: lab._measure_on(measurement))
+                self._set(_effect=measurement.effect)
 
     @property
     def effect(self) -> dict[str, Any]:
         """What :meth:`measure` has found so far."""
         return dict(self._effect)
 
-    # ---- talking to the front end ----
+    # ---- traits ----
+
+    @traitlets.validate("method", "options", "asked", "prompts")
+    def _valid_run(self, proposal: Any) -> Any:
+        name, value = proposal["trait"].name, proposal["value"]
+        return or_trait_error(run_settings.check, self._sources, name, value)
+
+    @traitlets.validate("target")
+    def _valid_target(self, proposal: Any) -> Any:
+        return or_trait_error(self._panel.check_target, proposal["value"])
+
+    @traitlets.validate("gates")
+    def _valid_gates(self, proposal: Any) -> Any:
+        return or_trait_error(gating.checked, proposal["value"], self._model.shape)
+
+    @traitlets.validate("_scaled")
+    def _valid_scaled(self, proposal: Any) -> Any:
+        layers, n_heads = self._shown.layers, self._shown.shape[1]
+        return or_trait_error(gating.checked_scaled, proposal["value"], layers, n_heads)
+
+    # ---- the front end ----
 
     def _handle_custom_msg(self, content: Any, buffers: Any) -> None:
         self._heard(self, content, buffers)
         super()._handle_custom_msg(content, buffers)
 
     def _heard(self, _: Any, content: Any, buffers: Any) -> None:
-        """A button was pressed."""
-        actions: dict[str, Callable[[], Any]] = {
-            "run": self.run,
-            "stop": self.stop,
-            "measure": self.measure,
-        }
+        """Answer a message of the front end: a button was pressed, or a view came or went."""
         kind = str(content.get("ask")) if isinstance(content, Mapping) else ""
         if kind == "painted":
-            took = content.get(
-                "took"
-            )  # ms from its coming to its painting; content["at"] says when, by the browser's clock
-            self._painted, self._took = (
-                True,
-                min(took / 1000, MOST_TOOK) if isinstance(took, (int, float)) and took > 0 else 0.0,
-            )
+            self._pacer.painted(content.get("took"))
         elif kind == "hidden":
             lifetime.fewer_views(self)
         elif kind == "shown":
             lifetime.more_views(self)
             self._later("warm", Lab._warm, idle=True)
-        elif kind in actions:
+        elif kind in ("run", "stop", "measure"):
             try:
-                actions[kind]()
+                getattr(self, kind)()
             except Exception as error:
-                said = payloads.sentence(error)
-                if kind == "measure":
-                    self._set(_effect={"error": said, "done": True})
-                elif self.state in ("running", "stopping"):  # another run goes on
-                    self._set(_trouble=said)
-                else:
-                    self._say(state="failed", message=said, kept=0)
+                self._report(kind, payloads.sentence(error))
 
+    def _report(self, kind: str, sentence: str) -> None:
+        """Show why what a button asked for was refused."""
+        if kind == "measure":
+            self._set(_effect={"error": sentence, "done": True})
+        elif self.state in ("running", "stopping"):  # another run goes on
+            self._set(_trouble=sentence)
+        else:
+            self._runner.refuse(sentence)
 
-class _Slice(threading.Event):
-    """Is set a while after somebody first asked: however slow the machine, something is done each time."""
+    # ---- showing and closing ----
 
-    _began: float | None = None
+    def _drawn(self) -> tuple[HeadScores, settings.Settings]:
+        """What a figure shows: finished scores only, as it cannot mark a cell as not scored."""
+        if (scores := self.scores) is None:
+            raise ValueError("nothing is scored yet, so there is no figure: lab.run() first.")
+        shown = {name: getattr(self, name) for name in settings.NAMES}
+        shown["tasks"] = [name for name in self.tasks if name in scores.tasks]
+        shown["task"] = self.task if self.task in scores.tasks else None
+        return scores, settings.settings(scores, **shown)
 
-    def is_set(self) -> bool:
-        now = time.monotonic()
-        self._began = now if self._began is None else self._began
-        return now - self._began > WARM
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        self.preview = "png" if self.scores is not None else None
+        return super()._repr_mimebundle_(**kwargs)
 
 
 def live(
@@ -352,12 +401,14 @@ def live(
     seed: int = 0,
     **traits: Any,
 ) -> Lab:
-    """The explorer with the model behind it: run and stop ``method`` on ``tasks``, type a prompt, knock heads out. Nothing runs before it is asked for.
+    """The explorer with the model behind it: run and stop ``method`` on ``tasks``, type a
+    prompt, knock heads out. Nothing runs before it is asked for.
 
-    ``model`` is what :func:`headwidget.load` gives or takes; without one, the embedded model. ``prompts`` of each task are scored (None: all). Further
-    keywords set traits of the :class:`Lab` (``prompt="The capital of France is"``, ``view="agreement"``, …).
+    ``model`` is what :func:`headwidget.load` gives or takes; without one, the embedded model.
+    ``prompts`` of each task are scored (None: all). Further keywords set traits of the
+    :class:`Lab` (``prompt="The capital of France is"``, ``view="agreement"``, …).
     """
-    found = model if isinstance(model, Model) else load(model)
+    loaded = model if isinstance(model, Model) else load(model)
     sources = score.listed(tasks, seed)
     registry.find(method)
-    return Lab(found, sources, method=method, prompts=prompts, seed=seed, **traits)
+    return Lab(loaded, sources, method=method, prompts=prompts, seed=seed, **traits)

@@ -1,27 +1,42 @@
-"""What scaled heads do: to tasks, beside the same done to random heads of the same layers, and to the text that follows a prompt."""
+"""What scaled heads do to tasks, compared with random heads of the same layers, and to text."""
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from headwidget.interventions.knockout import controls
-from headwidget.live import reading
+from headwidget.interventions.sampling import controls, unseen_first
+from headwidget.live import payloads, reading
+from headwidget.live.gates import Gates
 from headwidget.models import Model
 from headwidget.scores import HeadScores
-from headwidget.scores.provenance import known_prompts
 from headwidget.scoring import gated_forward
 from headwidget.scoring.encode import Encoded, EncodedTask, encode
-from headwidget.scoring.score import out_of_memory
+from headwidget.scoring.memory import halving
 from headwidget.tasks import Task
 
-Gates = npt.NDArray[np.float32]
+
+class Measurement:
+    """One measurement under way: the effect so far, and the pieces that are still to come."""
+
+    def __init__(self, n_heads: int, pieces: Iterator[dict[str, Any]]) -> None:
+        self._pieces = pieces
+        self.effect: dict[str, Any] = {"done": False, "heads": n_heads, "tasks": []}
+        """What is known so far, as JSON."""
+
+    def step(self) -> bool:
+        """Measure the next piece into ``effect``; False when there was none left."""
+        try:
+            effect = next(self._pieces, None)
+        except Exception as error:
+            effect = {**self.effect, "error": payloads.sentence(error), "done": True}
+        if effect is not None:
+            self.effect = effect
+        return effect is not None
 
 
 def pieces(
@@ -35,86 +50,80 @@ def pieces(
     draws: int,
     seed: int,
 ) -> Iterator[dict[str, Any]]:
-    """The effect as far as it is known, again and again: first on the prompt's greedy text, then on one task after the other. Between two of them the
-    model is free."""
+    """The effect so far, after each piece: the prompt's greedy text, then one task after another.
+
+    The model is free whenever this yields. ``prompts`` of each task are measured, those first
+    that are not in ``results``; ``draws`` is the number of random controls.
+    """
     scaled = [(int(row), int(head)) for row, head in np.argwhere(gates != 1)]
-    found: dict[str, Any] = {"heads": len(scaled), "tasks": [], "text": None, "done": False}
-    on = np.ones_like(gates)
+    effect: dict[str, Any] = {"heads": len(scaled), "tasks": [], "text": None, "done": False}
+    ones = np.ones_like(gates)
     if (read := last_reading()) is not None:
-        before, after = reading.greedy(model, read.ids, np.stack([on, gates]))
-        found = {**found, "text": {"prompt": read.text, "before": before, "after": after}}
-        yield found
-    others = [
-        other for other in controls(scaled, model.n_heads, draws, seed) if set(other) != set(scaled)
-    ]
-    found = {
-        **found,
-        "shared": len(set(others[0]) & set(scaled)) if others else 0,
-    }  # the same in every draw: what a layer lacks in other heads
-    settings = np.stack(
-        [on, gates, *(like(gates, scaled, other) for other in others)]
-    )  # (setting, layer, head)
+        before, after = reading.greedy(model, read.ids, np.stack([ones, gates]))
+        effect = {**effect, "text": {"prompt": read.text, "before": before, "after": after}}
+        yield effect
+    drawn = controls(scaled, model.n_heads, draws, seed)
+    others = [heads for heads in drawn if set(heads) != set(scaled)]
+    # Where a layer has too few other heads, controls share some with the scaled ones: the same
+    # number in every draw.
+    effect = {**effect, "shared": len(set(others[0]) & set(scaled)) if others else 0}
+    control_gates = [like(gates, scaled, heads) for heads in others]
+    settings = np.stack([ones, gates, *control_gates])  # (setting, layer, head)
     for task in tasks:
         examples, unseen = _chosen(encode(task, model), results, prompts, seed)
         values = np.zeros((len(settings), len(examples), 3), np.float32)
         for landed in _measured(model, examples, settings):
             values[landed.settings, list(landed.runs)] = landed.values
-            yield found
-        if not np.isfinite(values).all():
-            raise FloatingPointError(
-                f"task {task.name!r}: with these gates the answers' log-probability is not a number; scale heads by less."
-            )
-        mean = values.mean(1)  # (setting, 3)
-        rows = [{"log_probability": float(one[0]), "accuracy": float(one[1])} for one in mean]
-        row = {
-            "name": task.name,
-            "prompts": len(examples),
-            "unseen": unseen,
-            "before": rows[0],
-            "after": rows[1],
-            "controls": rows[2:],
-        }
-        found = {**found, "tasks": [*found["tasks"], row]}
-        yield found
-    yield {**found, "done": True}
+            yield effect
+        effect = {**effect, "tasks": [*effect["tasks"], _task_effect(task.name, values, unseen)]}
+        yield effect
+    yield {**effect, "done": True}
+
+
+def _task_effect(name: str, values: npt.NDArray[np.float32], unseen: int) -> dict[str, Any]:
+    """A task's row of the effect, from (setting, example, 3) values."""
+    if not np.isfinite(values).all():
+        raise FloatingPointError(
+            f"task {name!r}: with these gates the answers' log-probability is not a number; "
+            "scale heads by less."
+        )
+    rows = []
+    for log_probability, accuracy, _ in values.mean(1):
+        rows.append({"log_probability": float(log_probability), "accuracy": float(accuracy)})
+    return {
+        "name": name,
+        "prompts": values.shape[1],
+        "unseen": unseen,
+        "before": rows[0],
+        "after": rows[1],
+        "controls": rows[2:],
+    }
 
 
 def _measured(
     model: Model, examples: Sequence[Encoded], settings: Gates
 ) -> Iterator[gated_forward.Landed]:
-    """Every example under every setting, few at a time, so that a run's Stop need not wait; fewer still where memory runs out."""
-    size = len(examples)
-    while True:
-        try:
-            yield from gated_forward.run(model, examples, settings, size)
-            return
-        except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error) or size == 1:
-                raise
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        size //= 2
+    """Every example under every setting, piece by piece; smaller pieces where memory runs out."""
+    return halving(lambda size: gated_forward.run(model, examples, settings, size), len(examples))
 
 
 def _chosen(
     task: EncodedTask, results: Sequence[HeadScores], count: int, seed: int
 ) -> tuple[list[Encoded], int]:
-    """Some examples at random, those first that no scores were made from; and how many of those they are."""
-    known = [known_prompts(scores, task.name) for scores in results]
-    scored = [any(has(example.label) for has in known) for example in task.examples]
-    order = random.Random(seed).sample(range(len(scored)), len(scored))
-    order.sort(key=lambda i: scored[i])  # the order drawn stays among equals
-    return [task.examples[i] for i in order[:count]], sum(not scored[i] for i in order[:count])
+    """Examples at random, first those that no scores were made from, and how many those are."""
+    labels = [example.label for example in task.examples]
+    sample = unseen_first(labels, task.name, results, count, seed)
+    return [task.examples[i] for i in sample.indices], len(sample.indices) - sample.scored_on
 
 
 def like(
     gates: Gates, scaled: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]
 ) -> Gates:
-    """Gates that do to ``others`` what ``gates`` does to the scaled heads: layer by layer, factor by factor."""
+    """Gates that give ``others`` the factors of the scaled heads, layer by layer."""
     factors = defaultdict(list)
     for row, head in scaled:
         factors[row].append(gates[row, head])
-    made = np.ones_like(gates)
+    control = np.ones_like(gates)
     for row, head in others:
-        made[row, head] = factors[row].pop(0)
-    return made
+        control[row, head] = factors[row].pop(0)
+    return control

@@ -1,9 +1,7 @@
-"""What the lab's front end is sent, as JSON: what can be run, what a prompt says, what a head does."""
+"""What the lab sends its front end, as JSON: a prompt's reading, a head's card, errors."""
 
 from __future__ import annotations
 
-import dataclasses
-import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,71 +9,27 @@ import numpy as np
 
 from headwidget.live import reading
 from headwidget.models import Model
-from headwidget.scores import HeadScores, reduce
+from headwidget.scores import HeadScores, rank, reduce
+from headwidget.scores.record import Record
 from headwidget.scoring import registry
-from headwidget.scoring.score import out_of_memory
+from headwidget.scoring.memory import out_of_memory
 from headwidget.tasks import Task
 
 
 def sentence(error: BaseException) -> str:
-    """What went wrong, as people read it."""
+    """An error as the widget shows it: its message, with its type where that says more."""
     if out_of_memory(error):
-        return "Memory ran out, even with one prompt at a time. Use shorter prompts, a smaller model, or dtype=torch.bfloat16 on a GPU."
-    text = " ".join(str(error).split()) or type(error).__name__
-    return (
-        text
-        if isinstance(error, (ValueError, TypeError, RuntimeError, FloatingPointError))
-        else f"{type(error).__name__}: {text}"
-    )
-
-
-def check(sources: Mapping[str, Task], name: str, value: Any) -> Any:
-    """A setting of the next run, checked; a sentence (``ValueError``) for what makes no sense."""
-    if name == "method":
-        registry.find(value)
-        return value
-    if name == "options":
-        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-            raise ValueError(
-                f"options is a dict of the method's options, such as {{'replace': 'mean'}}; got {value!r}."
-            )
-        return dict(value)
-    if name == "prompts":
-        if value is not None and (type(value) is not int or value < 1):
-            raise ValueError(
-                f"prompts is how many prompts of each task are scored, 1 or more, or None for all; got {value!r}."
-            )
-        return value
-    given = (
-        [value]
-        if isinstance(value, (str, Task)) or not isinstance(value, Iterable)
-        else list(value)
-    )
-    for one in given:
-        if (
-            isinstance(one, Task)
-            and one.name in sources
-            and list(one.examples) != list(sources[one.name].examples)
-        ):
-            raise ValueError(
-                f"the lab's task {one.name!r} has other prompts than this one; make a lab of it: hw.live(model, [task])."
-            )
-        if not isinstance(one, (str, Task)):
-            raise ValueError(
-                f"asked names tasks of the lab, {', '.join(map(repr, sources))}; got {one!r:.60}."
-            )
-    names = [one.name if isinstance(one, Task) else one for one in given]
-    if unknown := [one for one in names if one not in sources]:
-        raise ValueError(
-            f"the lab has no task {unknown[0]!r}; it has {', '.join(map(repr, sources))}."
+        return (
+            "Memory ran out, even with one prompt at a time. Use shorter prompts, a smaller model, "
+            "or dtype=torch.bfloat16 on a GPU."
         )
-    if not names or len(set(names)) < len(names):
-        raise ValueError("asked names the tasks of the next run, one or more, each once.")
-    return names
+    text = " ".join(str(error).split()) or type(error).__name__
+    is_sentence = isinstance(error, (ValueError, TypeError, RuntimeError, FloatingPointError))
+    return text if is_sentence else f"{type(error).__name__}: {text}"
 
 
 def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
-    """Maps where nothing is scored: every row is marked so."""
+    """Scores of a model before its first run: zeros, with every layer marked as not scored."""
     layers, heads = model.shape
     names = {task.name: np.zeros((1, layers, heads), np.float32) for task in tasks}
     return HeadScores.from_arrays(
@@ -83,76 +37,31 @@ def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
         method=method,
         layers=[layer.index for layer in model.layers],
         signed=registry.find(method).signed,
+        ranked_by=registry.find(method).ranked_by,
         categories={task.name: task.category for task in tasks if task.category is not None},
         runs={name: ["not scored yet"] for name in names},
-        meta={
-            "model": model.name,
-            "partial": True,
-            "unscored": {name: list(range(layers)) for name in names},
-        },
-    )
-
-
-def offered(model: Model) -> list[dict[str, Any]]:
-    """Every method with the options that a form can ask for, and why it cannot be used where it cannot."""
-    found = []
-    for name in registry.names():
-        method = registry.find(name)
-        why = None
-        try:
-            method.check(model)
-        except (ValueError, TypeError) as error:
-            why = str(error)
-        found.append(
-            {
-                "name": name,
-                "why_not": why,
-                "options": [
-                    one
-                    for f in dataclasses.fields(method.options)
-                    if (one := _field(method.options, f))
-                ],
-            }
-        )
-    return found
-
-
-def _field(options: type, f: dataclasses.Field[Any]) -> dict[str, Any] | None:
-    """An option as a form asks for it; None for what a form cannot."""
-    kind = typing.get_type_hints(options)[f.name]
-    parts = [one for one in typing.get_args(kind) if one is not type(None)]
-    optional = type(None) in typing.get_args(kind)
-    inner = parts[0] if optional and len(parts) == 1 else kind
-    default = f.default if isinstance(f.default, (bool, int, float, str)) else None
-    if typing.get_origin(inner) is typing.Literal:
-        return {
-            "name": f.name,
-            "kind": "choice",
-            "choices": list(typing.get_args(inner)),
-            "default": default,
-        }
-    names: dict[Any, str] = {bool: "bool", int: "int", float: "float"}
-    return (
-        {"name": f.name, "kind": names[inner], "default": default, "optional": optional}
-        if inner in names
-        else None
+        meta=Record(
+            model=model.name,
+            partial=True,
+            unscored={name: tuple(range(layers)) for name in names},
+        ),
     )
 
 
 def prompt(read: reading.Reading, seconds: float) -> dict[str, Any]:
     """A prompt's tokens and predictions."""
-    rows = [
-        [[one.id, one.text, one.probability, one.scaled] for one in some]
-        for some in (read.predictions, read.risen)
-    ]
     return {
         "text": read.text,
         "tokens": list(read.tokens),
-        "predictions": rows[0],
-        "risen": rows[1],
+        "predictions": _predictions(read.predictions),
+        "risen": _predictions(read.risen),
         "why_not": read.why_not,
         "ms": round(1000 * seconds),
     }
+
+
+def _predictions(predictions: Iterable[reading.Prediction]) -> list[list[Any]]:
+    return [[token.id, token.text, token.probability, token.scaled] for token in predictions]
 
 
 def head(
@@ -163,27 +72,19 @@ def head(
     number: int,
 ) -> dict[str, Any]:
     """What a head does on the prompt, and its rank in every method scored so far."""
-    row = next(i for i, one in enumerate(model.layers) if one.index == layer)
-    found: dict[str, Any] = {"head": [layer, number], "ranks": ranks(results, row, number)}
+    row = next(row for row, entry in enumerate(model.layers) if entry.index == layer)
+    card: dict[str, Any] = {"head": [layer, number], "ranks": ranks(results, row, number)}
     if read is None:
-        return found
+        return card
     try:
         seen = reading.head(model, read, row, number)
     except Exception as error:
-        return {**found, "error": sentence(error)}
-    pattern = (
-        None
-        if seen.pattern is None
-        else [[round(float(w), 3) for w in line] for line in seen.pattern]
-    )
-    says = {
-        "promoted": [list(one) for one in seen.promoted],
-        "suppressed": [list(one) for one in seen.suppressed],
-    }
+        return {**card, "error": sentence(error)}
     return {
-        **found,
-        **says,
-        "pattern": pattern,
+        **card,
+        "promoted": [list(token) for token in seen.promoted],
+        "suppressed": [list(token) for token in seen.suppressed],
+        "pattern": None if seen.pattern is None else seen.pattern.astype(float).round(3).tolist(),
         "tokens": list(read.tokens[seen.first :]),
         "first": seen.first,
         "why_not": seen.why_not,
@@ -191,18 +92,16 @@ def head(
 
 
 def ranks(results: Mapping[str, HeadScores], row: int, number: int) -> list[dict[str, Any]]:
-    """Where a head stands in each task of each method, 1 is first; by size where the sign means which way."""
+    """The rank of a head in each task of each method, 1 is first."""
     found = []
     for name, scores in results.items():
         for task in scores.tasks:
             mean = reduce.mean(scores.values(task))
-            strength = np.abs(mean) if scores.by_size else mean
-            place = 1 + int((strength > strength[row, number]).sum())
             found.append(
                 {
                     "method": name,
                     "task": task,
-                    "rank": place,
+                    "rank": int(rank.ranks(scores, task)[row, number]),
                     "of": int(mean.size),
                     "value": float(mean[row, number]),
                     "partial": scores.partial,

@@ -1,4 +1,4 @@
-"""One prompt read by the model: its tokens, what comes next, which heads push a token up, and what happens when heads are scaled.
+"""One prompt read by the model: tokens, predictions, and what each head adds to them.
 
 >>> import headwidget as hw
 >>> from headwidget.live import reading as prompt
@@ -18,61 +18,60 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from headwidget.live.gates import Gates
 from headwidget.methods import attribution
-from headwidget.methods.attribution import Found
+from headwidget.methods.attribution import HeadOutputs as Found
 from headwidget.models import Model, attention, hooks, weights
-from headwidget.models.caches import nothing_kept
-from headwidget.scoring.batch import collate, forward
+from headwidget.models.caches import everything_kept, nothing_kept
+from headwidget.scoring.batch import Batch, collate, forward
 from headwidget.scoring.encode import Encoded, prompt_ids
-from headwidget.scoring.gated_forward import can_share
 
 TARGETS = 10
 """How many likely next tokens are listed, each with its map."""
 LONGEST = 512
-"""Tokens of a prompt that is typed; a longer one belongs into a task."""
+"""Most tokens of a typed prompt; longer ones belong in a task."""
 SHOWN = 48
-"""Tokens of a pattern that is drawn: the last ones."""
-
-Gates = npt.NDArray[np.float32]
-"""(layer, head): what each head's output is multiplied by."""
+"""How many tokens, counted from the last, the drawn attention pattern has."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A token that may come next."""
+    """A token and the probability that it comes next."""
 
     id: int
     text: str
     probability: float
     scaled: float | None = None
-    """Its probability with heads scaled; None where none is."""
+    """Its probability with heads scaled; None where no head is scaled."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What one forward of a prompt leaves behind."""
+    """What one forward of a prompt gives."""
 
     text: str
     ids: tuple[int, ...]
     tokens: tuple[str, ...]
     predictions: tuple[Prediction, ...]
-    """The likeliest next tokens, heads as they are; then one that was asked for."""
+    """The likeliest next tokens with unscaled heads, then one that was asked for."""
     risen: tuple[Prediction, ...]
     """Tokens that are among the likeliest only with heads scaled."""
     maps: npt.NDArray[np.float32]
-    """(target, layer, head): what each head writes straight towards each predicted token, less the mean logit; no targets where that cannot be said."""
+    """(target, layer, head): each head's direct contribution to each predicted token's logit, less
+    the mean logit. Without targets where ``why_not`` says why."""
     why_not: str | None
     """Why there are no maps, in a sentence."""
     found: Found | None = field(repr=False, default=None)
 
 
 def encode(model: Model, text: str) -> tuple[int, ...]:
-    """A prompt's token ids; a sentence where it cannot be read."""
+    """A prompt's token ids; an error with a sentence where it cannot be read."""
     if not isinstance(text, str):
         raise TypeError(f"a prompt is text; got a {type(text).__name__}.")
     if model.encoder:
         raise ValueError(
-            f"{model.name} fills gaps and does not go on from a prompt, so there is no next token to look at; score it on tasks instead."
+            f"{model.name} fills gaps and does not go on from a prompt, so there is no next token "
+            "to look at; score it on tasks instead."
         )
     try:
         text.encode()
@@ -86,52 +85,67 @@ def encode(model: Model, text: str) -> tuple[int, ...]:
     most = min(LONGEST, model.context or LONGEST)
     if len(ids) > most:
         raise ValueError(
-            f"the prompt has {len(ids)} tokens; the live view reads up to {most}. Shorten it, or make a hw.Task of it."
+            f"the prompt has {len(ids)} tokens; the live view reads up to {most}. Shorten it, or "
+            "make a hw.Task of it."
         )
     return ids
 
 
 def read(model: Model, text: str, gates: Gates | None = None, also: int | None = None) -> Reading:
-    """One forward: predictions, and the attribution of every head to each of the likeliest tokens, and to the token ``also``, however unlikely. With
-    ``gates`` a second row runs beside it."""
+    """Read a prompt in one forward: predictions, and each head's contribution to them.
+
+    The likeliest tokens are listed, and the token ``also``, however unlikely. ``gates`` that
+    are not all 1 take a second forward.
+    """
     ids = encode(model, text)
-    at = (len(ids) - 1,)
-    batch = collate([0], [Encoded("", ids, at, (ids[-1],))], model)
+    batch = collate([0], [Encoded("", ids, (len(ids) - 1,), (ids[-1],))], model)
     why_not = _why_not(model)
     with hooks.scoring(model):
         if why_not is None:
             model.look()
         found = Found(model, batch)
-        before = (
-            (found.run() if why_not is None else forward(model, batch))[0, -1].float().softmax(-1)
-        )  # (vocabulary,)
-        after = None
-        if gates is not None and not (gates == 1).all():
-            with hooks.gate(model, torch.tensor(gates).to(model.device)):
-                after = forward(model, batch)[0, -1].float().softmax(-1)
-            if not after.isfinite().all():
-                raise FloatingPointError(
-                    "with these gates the next token's probabilities are not numbers; scale heads by less."
-                )
-        likely = before.topk(min(TARGETS, len(before))).indices.tolist()
-        likely += [] if also is None or also in likely else [also]
-        top = _listed(model, likely, before, after)
-        risen = (
-            []
-            if after is None
-            else [
-                i for i in after.topk(min(TARGETS, len(after))).indices.tolist() if i not in likely
-            ]
-        )
+        logits = found.run() if why_not is None else forward(model, batch)
+        before = logits[0, -1].float().softmax(-1)  # (vocabulary,)
+        after = None if gates is None or (gates == 1).all() else _gated(model, batch, gates)
+        likely = _likeliest(before)
+        if also is not None and also not in likely:
+            likely.append(also)
+        risen = [] if after is None else [i for i in _likeliest(after) if i not in likely]
         maps = np.zeros((0, *model.shape), np.float32)
         if why_not is None:
-            maps = towards(model, found, [one.id for one in top]).cpu().numpy()
-        new = _listed(model, risen, before, after)
-    tokens = tuple(model.tokenizer.decode([one]) for one in ids)
-    return Reading(text, ids, tokens, top, new, maps, why_not, found if why_not is None else None)
+            maps = towards(model, found, likely).cpu().numpy()
+        predictions = _listed(model, likely, before, after)
+        risen_predictions = _listed(model, risen, before, after)
+    return Reading(
+        text,
+        ids,
+        tuple(model.tokenizer.decode([token]) for token in ids),
+        predictions,
+        risen_predictions,
+        maps,
+        why_not,
+        found if why_not is None else None,
+    )
+
+
+def _gated(model: Model, batch: Batch, gates: Gates) -> Tensor:
+    """The next token's probabilities with heads scaled, (vocabulary,)."""
+    with hooks.gate(model, torch.tensor(gates).to(model.device)):
+        probabilities = forward(model, batch)[0, -1].float().softmax(-1)
+    if not probabilities.isfinite().all():
+        raise FloatingPointError(
+            "with these gates the next token's probabilities are not numbers; scale heads by less."
+        )
+    return probabilities
+
+
+def _likeliest(probabilities: Tensor) -> list[int]:
+    tokens: list[int] = probabilities.topk(min(TARGETS, len(probabilities))).indices.tolist()
+    return tokens
 
 
 def _why_not(model: Model) -> str | None:
+    """Why the model's heads have no maps; None where they have."""
     try:
         attribution.check(model)
     except (ValueError, TypeError) as error:
@@ -142,16 +156,18 @@ def _why_not(model: Model) -> str | None:
 def _listed(
     model: Model, ids: Sequence[int], before: Tensor, after: Tensor | None
 ) -> tuple[Prediction, ...]:
-    """Tokens with their probability among all, before and after."""
-    text = model.tokenizer.decode
-    later = [None] * len(ids) if after is None else after[list(ids)].tolist()
-    return tuple(
-        Prediction(i, text([i]), p, q) for i, p, q in zip(ids, before[list(ids)].tolist(), later)
-    )
+    """Tokens with their probabilities before and after heads were scaled."""
+    clean = before[list(ids)].tolist()
+    scaled = [None] * len(ids) if after is None else after[list(ids)].tolist()
+    texts = [model.tokenizer.decode([token]) for token in ids]
+    return tuple(Prediction(*columns) for columns in zip(ids, texts, clean, scaled))
 
 
 def towards(model: Model, found: Found, targets: Sequence[int]) -> Tensor:
-    """(target, layer, head): what each head writes towards each token's logit, less the mean logit. No forward."""
+    """(target, layer, head): each head's contribution to each token's logit, less the mean logit.
+
+    Needs no forward.
+    """
     norm, posts = attribution.norms(model)
     u: Any = model.unembedding.weight
     direction = u.detach()[torch.tensor(targets, device=u.device)].float() - attribution.average(
@@ -174,15 +190,19 @@ class HeadReading:
     pattern: npt.NDArray[np.float32] | None
     """(query, key) over the last tokens; None where it cannot be read."""
     first: int
-    """Which token the pattern begins with."""
+    """The index of the token that the pattern begins with."""
     promoted: tuple[tuple[str, float], ...]
-    """The tokens whose logit it raises most at the last position, and by how much, norms held."""
+    """The tokens whose logit it raises most at the last position, and by how much, with the norms'
+    scales held fixed."""
     suppressed: tuple[tuple[str, float], ...]
     why_not: str | None
 
 
 def head(model: Model, reading: Reading, row: int, number: int, count: int = 6) -> HeadReading:
-    """The attention pattern of one head, and the tokens it promotes and suppresses at the end of the prompt. One forward, for the pattern."""
+    """A head's attention pattern, and the tokens that it promotes and suppresses at the end.
+
+    Needs one forward, for the pattern.
+    """
     pattern, first, why_not = None, max(0, len(reading.ids) - SHOWN), reading.why_not
     try:
         seen = attention.weights(model, reading.ids, row)[0, number]  # (query, key)
@@ -200,7 +220,7 @@ def head(model: Model, reading: Reading, row: int, number: int, count: int = 6) 
 def _says(
     model: Model, found: Found, row: int, number: int, count: int
 ) -> tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]:
-    """The logits that one head alone adds most to, and takes most from, less their mean."""
+    """The tokens whose logits a head alone raises most and lowers most, less the mean logit."""
     layer = model.layers[row]
     norm, posts = attribution.norms(model)
     with hooks.scoring(model):
@@ -212,47 +232,38 @@ def _says(
         ready = norm.ahead(through.to(found.final.device), found.final[0, -1]).to(u.device)
         logits = (u.to(ready.dtype) @ ready).float()
         logits = logits - logits.mean()
-        most, least = logits.topk(count), logits.topk(count, largest=False)
-    text = model.tokenizer.decode
-    both = tuple(
-        tuple((text([i]), v) for i, v in zip(side.indices.tolist(), side.values.tolist()))
-        for side in (most, least)
-    )
-    return both[0], both[1]
+        raised, lowered = logits.topk(count), logits.topk(count, largest=False)
+    return _with_text(model, raised), _with_text(model, lowered)
+
+
+def _with_text(model: Model, top: Any) -> tuple[tuple[str, float], ...]:
+    """What ``topk`` gives, as (token, logit)."""
+    pairs = zip(top.indices.tolist(), top.values.tolist())
+    return tuple((model.tokenizer.decode([token]), logit) for token, logit in pairs)
 
 
 # ---- greedy text ----
 
 
 def greedy(model: Model, ids: Sequence[int], gates: Gates, tokens: int = 12) -> list[str]:
-    """What the model goes on with under each setting of ``gates`` (setting, layer, head), the likeliest token each time."""
+    """The model's greedy continuation under each setting of ``gates``, (setting, layer, head)."""
     count = len(gates)
     end = model.tokenizer.eos_token_id
     on = torch.tensor(gates).to(model.device)
     so_far = torch.tensor([list(ids)] * count, device=model.device)  # (setting, token)
     new: list[Tensor] = []
-    cache = _cache() if can_share(model) else None
+    grows = model.can_share_prefix
+    cache = everything_kept() if grows else nothing_kept(model)
     with hooks.scoring(model), hooks.gate(model, on):
         step = so_far
         for _ in range(tokens):
-            given: dict[str, Any] = (
-                nothing_kept(model)
-                if cache is None
-                else {"past_key_values": cache, "use_cache": True}
-            )
             last = torch.full((count, 1), step.shape[1] - 1, device=model.device)
             with hooks.unembed_at(model, last):
-                logits = model.module(input_ids=step, **given).logits[:, -1]
+                logits = model.module(input_ids=step, **cache).logits[:, -1]
             new.append(logits.argmax(-1).to(model.device))
             so_far = torch.cat([so_far, new[-1][:, None]], dim=1)
-            step = new[-1][:, None] if cache is not None else so_far
+            step = new[-1][:, None] if grows else so_far
     texts = []
     for row in torch.stack(new, dim=1).tolist():
         texts.append(model.tokenizer.decode(row[: row.index(end)] if end in row else row))
     return texts
-
-
-def _cache() -> Any:
-    from transformers import DynamicCache
-
-    return DynamicCache()

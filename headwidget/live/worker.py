@@ -1,7 +1,8 @@
-"""One thread for each model that is worked with live: it runs what is asked, one thing at a time, and ends when there is nothing to do.
+"""One thread for each model that is used live, which does one thing at a time with it.
 
-A long run is a generator that leaves the model alone whenever it yields. Between two of its steps comes a short job (a prompt that was typed), so
-the two never meet in the model. A new run replaces the one under way.
+A run is a generator that does not touch the model between two of its steps. Short jobs, such
+as reading a prompt, are done between the steps, so that only one of them uses the model at a
+time. A new run replaces the one under way. The thread ends when there is nothing to do.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING
 
 from headwidget.models import hooks
@@ -25,79 +26,86 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+END_SECONDS = 30
+"""Seconds to wait for the thread when the process ends."""
+Job = Callable[[], None]
+
 
 @dataclass(eq=False)
 class Run:
-    """Long work, step by step. ``stop`` ends it at the next layer of a forward; its generator sees that as Ctrl-C and keeps what is done."""
+    """Long work, step by step.
 
-    begin: Callable[[Run], Generator[None, None, None]]
-    """Gives the generator, which is told whose it is."""
+    ``stop`` ends it at the next layer of a forward. Its generator sees that as Ctrl-C.
+    """
+
+    begin: InitVar[Callable[[Run], Generator[None, None, None]]]
+    """Gives the generator of a run; not kept, as it may hold what holds the run."""
     stop: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
 
-    def __post_init__(self) -> None:
-        self.steps = self.begin(self)
+    def __post_init__(self, begin: Callable[[Run], Generator[None, None, None]]) -> None:
+        self.steps = begin(self)
 
 
 class Worker:
-    """The thread of one model."""
+    """The thread of one model, and what it has to do."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._jobs: dict[
-            object, Callable[[], None]
-        ] = {}  # by what they are for: a newer one replaces one that waits
-        self._idle: dict[
-            object, Callable[[], None]
-        ] = {}  # the same, for when there is nothing else to do
-        self._runs: deque[Run] = (
-            deque()
-        )  # the first is under way; all but the last were replaced, and end as soon as it is their turn
-        self._doing: tuple[object, threading.Event] | None = (
-            None  # the job under way, and how it is stopped
-        )
+        # Jobs by purpose: a newer job replaces one of the same purpose that waits.
+        self._jobs: dict[object, Job] = {}
+        self._idle_jobs: dict[object, Job] = {}  # done when there is nothing else to do
+        # The first run is under way. All but the last were replaced and are stopped.
+        self._runs: deque[Run] = deque()
+        self._current: tuple[object, threading.Event] | None = None  # the job's purpose and stop
         self._thread: threading.Thread | None = None
-        self._ending = False
+        self._is_ending = False
 
-    def soon(self, what: object, job: Callable[[], None], *, idle: bool = False) -> None:
-        """Do a short job next, or when ``idle``; one for the same purpose that still waits is dropped. A job says itself what goes wrong in it."""
+    def soon(self, purpose: object, job: Job, *, idle: bool = False) -> None:
+        """Do a short job next, or when there is nothing else to do.
+
+        A job of the same purpose that still waits is dropped. A job reports its own errors.
+        """
         with self._lock:
-            if self._ending:
+            if self._is_ending:
                 return
-            jobs = self._idle if idle else self._jobs
-            jobs.pop(what, None)
-            jobs[what] = job
+            jobs = self._idle_jobs if idle else self._jobs
+            jobs.pop(purpose, None)
+            jobs[purpose] = job
             self._wake()
 
     def start(self, run: Run) -> None:
-        """Begin a run; the one under way is stopped first."""
+        """Start a run; the one under way is stopped first."""
         with self._lock:
-            for before in self._runs:
-                before.stop.set()
+            for replaced in self._runs:
+                replaced.stop.set()
             self._runs.append(run)
             self._wake()
 
-    def end(self) -> None:
-        """Stop everything and wait for the thread: a thread that is cut off inside torch takes the process down with it."""
+    def forget(self, purpose: object) -> None:
+        """Drop a job that waits; one under way ends at the next layer of a forward."""
         with self._lock:
-            self._ending = True  # a job that asks for more is not heard
+            self._jobs.pop(purpose, None)
+            self._idle_jobs.pop(purpose, None)
+            if self._current is not None and self._current[0] == purpose:
+                self._current[1].set()
+
+    def end(self) -> None:
+        """Stop everything and wait for the thread.
+
+        A thread that is cut off inside torch would crash the process.
+        """
+        with self._lock:
+            self._is_ending = True  # no new jobs
             self._jobs.clear()
-            self._idle.clear()
-            if (doing := self._doing) is not None:
-                doing[1].set()
+            self._idle_jobs.clear()
+            if self._current is not None:
+                self._current[1].set()
             for run in self._runs:
                 run.stop.set()
             thread = self._thread
         if thread is not None:
-            thread.join(30)
-
-    def forget(self, what: object) -> None:
-        """Drop a job that waits; one under way ends at the next layer of a forward."""
-        with self._lock:
-            self._jobs.pop(what, None)
-            self._idle.pop(what, None)
-            if (doing := self._doing) is not None and doing[0] == what:
-                doing[1].set()
+            thread.join(END_SECONDS)
 
     @property
     def thread(self) -> threading.Thread | None:
@@ -110,40 +118,46 @@ class Worker:
             self._thread.start()
 
     def _work(self) -> None:
-        """A job, then a step of the run, in turn; a run that was stopped goes first, so that Stop is answered at once."""
-        stepped = True
-        while True:
-            with self._lock:
-                run = self._runs[0] if self._runs else None
-                wanted = self._jobs or (self._idle if run is None else {})
-                if run is not None and (not wanted or not stepped or run.stop.is_set()):
-                    job = None
-                elif wanted:
-                    what = next(iter(wanted))
-                    job, self._doing = wanted.pop(what), (what, threading.Event())
-                else:
-                    self._thread = None
-                    return
-            stepped = job is None
+        """Do a job and a step of the run in turn, until there is nothing left."""
+        was_step = True
+        while (task := self._next(was_step)) is not None:
+            was_step = isinstance(task, Run)
             try:
-                if job is not None:
-                    self._do(job)
-                elif run is not None and not self._step(run):
-                    self._over(run)
-            except BaseException:  # of somebody's handler (sys.exit, too), which was called here: the next job must not wait for ever
+                if not isinstance(task, Run):
+                    self._do(task)
+                elif not self._step(task):
+                    self._over(task)
+            except BaseException:  # an observer may even call sys.exit: the thread goes on
                 log.exception("headwidget: the model's thread goes on after an error")
-                if job is None and run is not None:
-                    self._over(run)
+                if isinstance(task, Run):
+                    self._over(task)
 
-    def _do(self, job: Callable[[], None]) -> None:
-        assert self._doing is not None
+    def _next(self, was_step: bool) -> Run | Job | None:
+        """The run to step or the job to do; None, and the thread is given up, where neither is.
+
+        A run that was stopped goes first, so that Stop is answered at once.
+        """
+        with self._lock:
+            run = self._runs[0] if self._runs else None
+            jobs = self._jobs or (self._idle_jobs if run is None else {})
+            if run is not None and (not jobs or not was_step or run.stop.is_set()):
+                return run
+            if jobs:
+                purpose = next(iter(jobs))
+                self._current = purpose, threading.Event()
+                return jobs.pop(purpose)
+            self._thread = None
+            return None
+
+    def _do(self, job: Job) -> None:
+        assert self._current is not None
         try:
-            with hooks.stoppable(self._doing[1]):
+            with hooks.stoppable(self._current[1]):
                 job()
         except hooks.Stopped:
-            pass  # nobody waits for it any more
+            pass  # it was forgotten
         finally:
-            self._doing = None
+            self._current = None
 
     def _over(self, run: Run) -> None:
         with self._lock:
@@ -151,13 +165,11 @@ class Worker:
         run.ended.set()
 
     def _step(self, run: Run) -> bool:
-        """One step of a run; False when it has ended."""
+        """Do one step of a run; False when the run has ended."""
+        is_suspended = inspect.getgeneratorstate(run.steps) == inspect.GEN_SUSPENDED
         try:
             with hooks.stoppable(run.stop):
-                if (
-                    run.stop.is_set()
-                    and inspect.getgeneratorstate(run.steps) == inspect.GEN_SUSPENDED
-                ):
+                if run.stop.is_set() and is_suspended:
                     run.steps.throw(hooks.Stopped())
                 else:
                     next(run.steps)
@@ -170,11 +182,11 @@ _workers: weakref.WeakKeyDictionary[nn.Module, Worker] = weakref.WeakKeyDictiona
 
 
 def of(model: Model) -> Worker:
-    """The worker of a model; the same for everyone who has loaded it."""
+    """The worker of a model, shared by all who have loaded the same module."""
     return _workers.setdefault(model.module, Worker())
 
 
 @atexit.register
 def _end_all() -> None:
-    for one in list(_workers.values()):
-        one.end()
+    for worker in list(_workers.values()):
+        worker.end()

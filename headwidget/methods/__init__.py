@@ -1,1 +1,1 @@
-"""The methods that score heads, one file each. :mod:`headwidget.scoring.contract` says what a method is."""
+"""The methods that score heads, one file each: see :mod:`headwidget.scoring.contract`."""

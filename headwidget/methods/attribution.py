@@ -1,4 +1,7 @@
-"""attribution: what each head writes straight towards the answer's logit, the norms on its way frozen at this prompt's scale."""
+"""attribution: what each head writes straight towards the answer's logit.
+
+The norms on its way keep the scale that they have at this prompt.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,7 @@ from torch import Tensor, nn
 
 from headwidget.models import Layer, Model, hooks
 from headwidget.scoring.batch import Batch, batches, correct, forward
-from headwidget.scoring.contract import Chunk, Method, land
-from headwidget.scoring.encode import EncodedTask
+from headwidget.scoring.contract import Chunk, Job, Method, land
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Attribution:
 
 @dataclass(frozen=True, eq=False)
 class FrozenNorm:
-    """A LayerNorm or RMSNorm as the linear map it is once its scale is held: ``x -> gain * (x [- mean x]) * scale``."""
+    """A LayerNorm or RMSNorm with its scale held: ``x -> gain * (x [- mean x]) * scale``."""
 
     gain: Tensor  # (width,)
     eps: float
@@ -37,56 +39,61 @@ class FrozenNorm:
         weight = next(norm.parameters()).detach()
         width = weight.shape[-1]
         eps = float(getattr(norm, "eps", None) or getattr(norm, "variance_epsilon", None) or 0.0)
+        centred = isinstance(norm, nn.LayerNorm)
         probe = torch.linspace(-1.0, 2.0, width, device=weight.device, dtype=weight.dtype)
         with torch.no_grad():
-            centred = isinstance(norm, nn.LayerNorm)
-            ones = torch.ones_like(probe)
-            gain = (
-                weight.float() if centred else norm(ones).float() * math.sqrt(1 + eps)
-            )  # an RMSNorm of ones is its gain, 1 + weight for Gemma
-            made = cls(gain, eps, centred)
+            if centred:
+                gain = weight.float()
+            else:  # an RMSNorm of ones is its gain, 1 + weight for Gemma
+                gain = norm(torch.ones_like(probe)).float() * math.sqrt(1 + eps)
+            frozen = cls(gain, eps, centred)
             bias = norm(torch.zeros_like(probe)).float()
             x = probe.float()
-            expected = (x - x.mean() if centred else x) * gain * made.scale(x) + bias
+            expected = (x - x.mean() if centred else x) * gain * frozen.scale(x) + bias
             if not torch.allclose(norm(probe).float(), expected, rtol=2e-2, atol=2e-2):
                 kind = type(norm).__name__
                 raise ValueError(
-                    f"{kind} is neither a LayerNorm nor an RMSNorm, so attribution cannot hold its scale; use gradient or ablation."
+                    f"{kind} is neither a LayerNorm nor an RMSNorm, so attribution cannot hold "
+                    "its scale; use gradient or ablation."
                 )
-        return made
+        return frozen
 
     def scale(self, x: Tensor) -> Tensor:
         """1 / the size that the norm divides ``x`` by, (…, 1)."""
         x = x.float()
-        size = (
-            x.var(-1, keepdim=True, unbiased=False)
-            if self.centred
-            else x.pow(2).mean(-1, keepdim=True)
-        )
+        if self.centred:
+            size = x.var(-1, keepdim=True, unbiased=False)
+        else:
+            size = x.pow(2).mean(-1, keepdim=True)
         return (size + self.eps).rsqrt()
 
     def ahead(self, part: Tensor, x: Tensor) -> Tensor:
-        """What of ``x`` is ``part``, behind the norm, scale held at ``x``."""
+        """What the norm makes of a ``part`` of ``x``, its scale held at ``x``."""
         centred = part - part.mean(-1, keepdim=True) if self.centred else part
         return centred * self.gain.to(part.device) * self.scale(x).to(part.device)
 
     def back(self, direction: Tensor, x: Tensor) -> Tensor:
-        """A direction behind the norm, as the direction before it that reads the same, scale held at ``x``."""
+        """The direction before the norm that reads what ``direction`` reads behind it.
+
+        The scale is held at ``x``.
+        """
         before = direction * self.gain.to(direction.device) * self.scale(x).to(direction.device)
         return before - before.mean(-1, keepdim=True) if self.centred else before
 
 
 def check(model: Model) -> None:
-    """Attribution needs a straight way from a head to the logits, and weights that can be read."""
+    """Attribution needs a straight way from a head to the logits, and readable weights."""
     if model.final_norm is None:
         raise ValueError(
-            f"attribution follows what a head writes straight to the logits, but {model.name} ({model.family.name}) normalises its residual stream after "
-            "every layer, so there is no such straight way; use method='gradient' or 'ablation'."
+            f"attribution follows what a head writes straight to the logits, but {model.name} "
+            f"({model.family.name}) normalises its residual stream after every layer, so there "
+            "is no such straight way; use method='gradient' or 'ablation'."
         )
     for module in (model.unembedding, model.final_norm):
         if any(p.is_meta for p in module.parameters()):
             raise ValueError(
-                f"attribution reads the weights of {type(module).__name__}, which are offloaded; use method='gradient' or 'ablation'."
+                f"attribution reads the weights of {type(module).__name__}, which are "
+                "offloaded; use method='gradient' or 'ablation'."
             )
     with model.lock:
         for layer in model.layers:
@@ -94,38 +101,38 @@ def check(model: Model) -> None:
 
 
 def norms(model: Model) -> tuple[FrozenNorm, list[FrozenNorm | None]]:
-    """The final norm, and the norm behind each layer's W_O where there is one. They are called to be read, which somebody else's hooks must not see."""
+    """The final norm, and the norm behind each layer's W_O where there is one.
+
+    Reading a norm calls it, so the model's lock is held: hooks of others must not see it.
+    """
     assert model.final_norm is not None  # checked
     with model.lock:
-        return FrozenNorm.of(model.final_norm), [
+        behind_w_o = [
             FrozenNorm.of(layer.post_norm) if layer.post_norm is not None else None
             for layer in model.layers
         ]
+        return FrozenNorm.of(model.final_norm), behind_w_o
 
 
-def run(
-    model: Model, task: EncodedTask, batch_size: int | None, options: Attribution
-) -> Iterator[Chunk]:
+def run(job: Job) -> Iterator[Chunk]:
     """A chunk for every batch."""
-    assert model.final_norm is not None  # checked
+    model, task = job.model, job.task
     model.look()
-    norm, posts = norms(model)
+    final_norm, post_norms = norms(model)
     unembedding: Any = model.unembedding.weight
-    mean = average(model)
-    for batch in batches(task.examples, model, batch_size):
+    mean_logit = average(model)
+    for batch in batches(task.examples, model, job.batch_size):
         with hooks.scoring(model):
-            found = Found(model, batch)
-            logits = found.run()
-            towards = _direction(unembedding, mean, batch)  # (batch, k, width)
-            direction = norm.back(towards, found.final)
-            values = torch.stack(
-                [
-                    found.along(row, direction, posts[row]).to(model.device)
-                    for row in range(len(model.layers))
-                ],
-                dim=1,
-            )
-            chunk = land(batch.runs, slice(None), values, correct(logits, batch))
+            outputs = HeadOutputs(model, batch)
+            logits = outputs.run()
+            towards = _direction(unembedding, mean_logit, batch)  # (batch, k, width)
+            direction = final_norm.back(towards, outputs.final)
+            rows = [
+                outputs.along(row, direction, post_norm).to(model.device)
+                for row, post_norm in enumerate(post_norms)
+            ]
+            values = torch.stack(rows, dim=1)  # (batch, layer, head)
+            chunk = land(task.name, batch.runs, slice(None), values, correct(logits, batch))
         yield chunk
 
 
@@ -135,15 +142,14 @@ def average(model: Model) -> Tensor:
     return unembedding.detach().mean(0, dtype=torch.float32)  # type: ignore[no-any-return]
 
 
-class Found:
-    """What one forward leaves behind: every head's z, and what the norms saw, at the answer's positions only."""
+class HeadOutputs:
+    """One forward's z of every head and what the norms saw, at the answer's positions only."""
 
     def __init__(self, model: Model, batch: Batch) -> None:
         self.model, self.batch = model, batch
         self.z: list[Tensor] = []  # (batch, k, head, dim), a layer each
-        self.written: dict[
-            int, Tensor
-        ] = {}  # W_O's output where a norm follows it, (batch, k, width)
+        self.written: dict[int, Tensor] = {}
+        # by row: W_O's output where a norm follows it, (batch, k, width)
         self.final = torch.empty(0)  # the residual stream before the final norm, (batch, k, width)
 
     def run(self) -> Tensor:
@@ -160,7 +166,10 @@ class Found:
             return forward(self.model, self.batch)
 
     def along(self, row: int, direction: Tensor, post: FrozenNorm | None) -> Tensor:
-        """How much each head of a layer writes along ``direction`` (batch, k, width), summed over the answer's tokens, (batch, head)."""
+        """How much each head of a layer writes along ``direction``, (batch, head).
+
+        ``direction`` is (batch, k, width); the sum is over the answer's tokens.
+        """
         layer: Layer = self.model.layers[row]
         z = self.z[row].float()
         direction = direction.to(z.device)
@@ -180,17 +189,27 @@ class Found:
 
 
 def _direction(unembedding: Tensor, average: Tensor, batch: Batch) -> Tensor:
-    """The unembedding of answer minus foil at the token where they part; without a foil, of answer minus the mean logit at every token."""
+    """The direction in which the metric grows, (batch, k, width).
+
+    With a foil, the unembedding of answer minus foil at the token where they part; without
+    one, of answer minus the mean logit at every token.
+    """
     where = unembedding.device
     answer, foil = batch.answer.to(where), batch.foil.to(where)
-    counts, parts = batch.counts.to(where).float(), batch.parts.to(where).float()
-    column = unembedding.detach()[answer].float()  # (batch, k, width)
-    against = (
-        parts[..., None] * unembedding.detach()[foil].float() + (1 - parts[..., None]) * average
-    )
+    counts, parts = batch.counts.to(where).float(), batch.parts.to(where).float()  # (batch, k)
+    answer_column = unembedding.detach()[answer].float()  # (batch, k, width)
+    foil_column = unembedding.detach()[foil].float()
+    against = parts[..., None] * foil_column + (1 - parts[..., None]) * average
     has_foil = parts.sum(-1, keepdim=True)
     weight = parts * has_foil + counts * (1 - has_foil)
-    return (column - against) * weight[..., None]
+    return (answer_column - against) * weight[..., None]
 
 
-METHOD = Method("attribution", run, Attribution, signed=True, check=check)
+METHOD = Method(
+    "attribution",
+    run,
+    Attribution,
+    signed=True,
+    check=check,
+    about="How much the head writes straight towards the answer's logit; positive towards it.",
+)

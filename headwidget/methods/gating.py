@@ -1,8 +1,10 @@
-"""gating: gates over all heads, fitted under pressure to keep heads and under pressure to drop them (Nam et al. 2025).
+"""gating: gates over all heads, fitted to keep heads and to drop them (Nam et al. 2025).
 
-``G = sigmoid(theta)``; the loss is the answers' mean NLL less ``strength * mean(clip(theta))``, so a positive strength keeps heads and a negative
-one drops them. A first stage without pressure starts from random gates; the other two start from where it ends. A head that stays on
-under pressure to drop facilitates the task, one that stays off under pressure to keep interferes, and one that goes with either is irrelevant.
+``G = sigmoid(theta)``; the loss is the answers' mean NLL less ``strength * mean(clip(theta))``,
+so a positive strength keeps heads and a negative one drops them. A first stage without
+pressure starts from random gates; the other two start where it ends. A head that stays on
+under pressure to drop facilitates the task, one that stays off under pressure to keep
+interferes, and one that follows either pressure is irrelevant.
 """
 
 from __future__ import annotations
@@ -17,56 +19,64 @@ import numpy.typing as npt
 
 from headwidget.methods.gate_fits import Fits, Prompts
 from headwidget.models import Model
-from headwidget.scores.provenance import digest
+from headwidget.scores.record import Contrast, TaskRecord, digest
 from headwidget.scoring import gated_forward
 from headwidget.scoring.checks import at_least, between
-from headwidget.scoring.contract import Chunk, Method, Together, alone
+from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import EncodedTask, encode
 from headwidget.tasks import Task
+
+Gates = npt.NDArray[np.float32]
 
 Preset = Literal["published", "quick"]
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "published": {"updates": 500, "strength": 0.1, "lr": 1.0, "fits": 10, "start": (0.0, 1.0)},
     "quick": {"updates": 20, "strength": 0.1, "lr": 1.0, "fits": 4, "start": (0.5, 1.0)},
 }
-"""A quick fit starts half open: from anywhere, so few updates do not find a way to do the task."""
+"""A quick fit starts half open: from lower gates, few updates do not reach a solution."""
 BATCH: Mapping[str, int] = {"published": 32, "quick": 8}
 """Prompts an update."""
 STAGES = ("free", "keep", "drop")
 EVERY = 10
 """Updates between two chunks, at most: how often the host waits for the device."""
 PATIENCE = 1.0
-"""Seconds between two chunks, about, where updates are slow: whoever watches sees gates open and close."""
+"""Seconds between two chunks, about, where updates are slow."""
 FEW = 4
-"""Prompts; gates fitted on fewer say what those need, not what the task needs."""
+"""Gates fitted on fewer prompts say what those need, not what the task needs."""
 
 
 @dataclass(frozen=True)
 class Gating:
-    """Options of ``method="gating"``. ``batch_size`` of :func:`headwidget.score` is how many prompts an update sees (published 32, quick 8)."""
+    """Options of ``method="gating"``.
+
+    ``batch_size`` of :func:`headwidget.score` is the prompts an update (published 32, quick 8).
+    """
 
     preset: Preset = "published"
-    """``"quick"`` for a workshop: fewer updates, fits and prompts (docs/gating.md says what that gives up)."""
+    """``"quick"`` takes fewer updates, fits and prompts, for a workshop.
+
+    docs/gating.md says what that gives up.
+    """
     updates: int | None = None
     """Updates a stage (published 500)."""
     strength: float | None = None
-    """lambda: how hard the second stage pushes to keep heads and the third to drop them (published 0.1)."""
+    """Lambda, the pressure to keep heads, and then to drop them (published 0.1)."""
     clamp: float = 4.0
     """Beyond this logit a gate is no longer pushed."""
     lr: float | None = None
     """Adam's learning rate (published 1)."""
     lr_end: float | None = None
-    """What it falls to, in a straight line, by the end of a stage; None: it stays (published)."""
+    """The learning rate at the end of a stage, reached in a straight line; None: it stays."""
     fits: int | None = None
-    """Fits side by side, each from a random start of its own: the runs."""
+    """How many fits are trained side by side, each from its own random start: the runs."""
     start: tuple[float, float] | None = None
-    """Between which gates a fit starts, at random (published: 0 to 1)."""
+    """The range of the random gates that a fit starts from (published 0 to 1)."""
     bootstrap: bool = False
-    """Let every fit see a resample of the prompts of its own."""
+    """Give every fit its own resample of the prompts."""
     settle: float | None = None
-    """End a stage when the gates moved by less than this, on average, in the last ten updates; None: never (published)."""
+    """End a stage once ten updates moved the gates by less than this on average; None: never."""
     contrast: Task | None = None
-    """Subtract this task's loss: what the task needs and the other does not."""
+    """Subtract this task's loss: the gates then show what only the first task needs."""
 
     def __post_init__(self) -> None:
         if self.preset not in get_args(Preset):
@@ -88,7 +98,8 @@ class Gating:
             raise ValueError(f"bootstrap must be True or False; got {self.bootstrap!r}.")
         if self.contrast is not None and not isinstance(self.contrast, Task):
             raise ValueError(
-                f"contrast is a hw.Task whose needs are subtracted, or None; got a {type(self.contrast).__name__}."
+                "contrast is a hw.Task whose needs are subtracted, or None; "
+                f"got a {type(self.contrast).__name__}."
             )
 
     def _start(self) -> tuple[float, float]:
@@ -98,13 +109,14 @@ class Gating:
             low, high = 0.0, 0.0
         if not 0 <= low < high <= 1:
             raise ValueError(
-                f"start is two gates between 0 and 1, the lower one first, such as (0.5, 1); got {self.start!r}."
+                "start is two gates between 0 and 1, the lower one first, such as (0.5, 1); "
+                f"got {self.start!r}."
             )
         return low, high
 
     @property
     def batch(self) -> int:
-        """Prompts an update, where nobody said how many."""
+        """Prompts an update, where ``batch_size`` is not given."""
         return BATCH[self.preset]
 
     def pressure(self, stage: str) -> float:
@@ -113,92 +125,99 @@ class Gating:
         return {"free": 0.0, "keep": self.strength, "drop": -self.strength}[stage]
 
 
-def together(
-    model: Model,
-    tasks: Sequence[EncodedTask],
-    batch_size: int | None,
-    options: Gating,
-    its: Together,
-) -> Iterator[tuple[EncodedTask, Chunk]]:
-    """Chunks of all fits of a task while they are fitted, then of the next task. Ctrl-C keeps the gates as they are."""
+def run(job: Job) -> Iterator[Chunk | Report]:
+    """Chunks of all fits of a task while they are trained, then of the next task.
+
+    Ctrl-C keeps the gates as they are.
+    """
+    options: Gating = job.options
     assert options.fits is not None
-    for task in tasks:
-        its.labels[task.name] = tuple(f"fit {i}" for i in range(options.fits))
-        its.right[task.name] = answered(model, task, batch_size)
-        its.tasks[task.name] = {
-            "gating": {},
-            **_contrast(options.contrast),
-            **_doubt(task, its.right[task.name]),
-        }
-        for chunk in fit(model, task, batch_size or options.batch, options, its):
-            yield task, chunk
+    labels = tuple(f"fit {i}" for i in range(options.fits))
+    for task in job.tasks:
+        right = answered(job.model, task, job.batch_size)
+        record = {"gating": {}, **_contrast(options.contrast), **_doubt(task, right)}
+        yield Report({task.name: TaskReport(labels=labels, right=right, record=record)})
+        yield from fit(job, task)
 
 
-def fit(
-    model: Model, task: EncodedTask, prompts: int, options: Gating, its: Together
-) -> Iterator[Chunk]:
-    """Three stages of all fits of one task."""
-    assert options.fits is not None and options.updates is not None and options.lr is not None
-    lr, lr_end = options.lr, options.lr if options.lr_end is None else options.lr_end
-    seeds = [np.random.default_rng([its.seed, i]) for i in range(options.fits)]
-    seen = [Prompts(model, task.examples, prompts, seeds, options.bootstrap)]
-    if options.contrast is not None:
-        seen.append(
-            Prompts(
-                model, encode(options.contrast, model).examples, prompts, seeds, options.bootstrap
-            )
-        )
-    assert options.start is not None
-    fits = Fits.random(model, seen, seeds, options.clamp, *options.start)
-    gates: dict[str, npt.NDArray[np.float32]] = {}
-    start = None  # of the stages under pressure: where the free one ended
+def fit(job: Job, task: EncodedTask) -> Iterator[Chunk | Report]:
+    """Train all fits of one task, three stages. A report of the losses precedes each chunk."""
+    options: Gating = job.options
+    assert options.updates is not None
+    fits = _random_fits(job, task)
+    gates: dict[str, Gates] = {}
+    curves: dict[str, dict[str, list[float]]] = {}
+    stage_start = None  # where the stages under pressure start: the end of the free one
     for stage in STAGES:
-        fits.begin(options.pressure(stage), start)
-        done, stopped, settled, before = 0, None, False, None
+        fits.begin(options.pressure(stage), stage_start)
+        done, settled, before = 0, False, None
         while done < options.updates and not settled:
-            began = time.monotonic()
-            try:
-                while done < options.updates:
-                    fits.update(lr + (lr_end - lr) * done / max(1, options.updates - 1))
-                    done += 1
-                    its.note(f"{task.name}, {stage}", 1)
-                    if done % EVERY == 0 or time.monotonic() - began > PATIENCE:
-                        break
-            except KeyboardInterrupt as stop:
-                stopped = stop
-            gates[stage] = fits.gates()
-            its.tasks[task.name]["gating"][stage] = curve = fits.curve()
-            yield _chunk(
-                gates,
-                {
-                    "stage": stage,
-                    "update": done,
-                    "updates": options.updates,
-                    **{name: many[-1:] for name, many in curve.items()},
-                },
-            )
-            if stopped is not None:
-                raise stopped
+            done, interrupt = _update(fits, job, done, f"{task.name}, {stage}")
+            gates[stage], curves[stage] = fits.gates(), fits.curve()
+            yield Report({task.name: TaskReport(record={"gating": dict(curves)})})
+            yield _chunk(task, gates, _state(stage, done, options.updates, curves[stage]))
+            if interrupt is not None:
+                raise interrupt
             if options.settle is not None and done % EVERY == 0:
-                settled = (
-                    before is not None
-                    and float(np.abs(gates[stage] - before).mean()) < options.settle
-                )
+                settled = before is not None and _moved(gates[stage], before) < options.settle
                 before = gates[stage]
-        its.note(f"{task.name}, {stage}", options.updates - done)
-        if not curve["loss"]:
+        job.note(f"{task.name}, {stage}", options.updates - done)
+        if not curves[stage]["loss"]:
             raise FloatingPointError(
-                f"task {task.name!r}: the loss of every update is not a number ({model.dtype} overflows); load the model with dtype=torch.float32."
+                f"task {task.name!r}: the loss of every update is not a number "
+                f"({job.model.dtype} overflows); load the model with dtype=torch.float32."
             )
-        start = fits.theta if start is None else start
+        stage_start = fits.theta if stage_start is None else stage_start
 
 
-def _chunk(gates: Mapping[str, npt.NDArray[np.float32]], state: Mapping[str, Any]) -> Chunk:
-    """The three scores from the gates there are: a stage that has not begun stands where the one before it ended."""
+def _random_fits(job: Job, task: EncodedTask) -> Fits:
+    """Fits with random gates, and the prompts that they are trained on."""
+    options: Gating = job.options
+    assert options.fits is not None and options.start is not None
+    size = job.batch_size or options.batch
+    seeds = [np.random.default_rng([job.seed, i]) for i in range(options.fits)]
+    seen = [Prompts(job.model, task.examples, size, seeds, options.bootstrap)]
+    if options.contrast is not None:
+        examples = encode(options.contrast, job.model).examples
+        seen.append(Prompts(job.model, examples, size, seeds, options.bootstrap))
+    return Fits.random(job.model, seen, seeds, options.clamp, *options.start)
+
+
+def _update(fits: Fits, job: Job, done: int, what: str) -> tuple[int, KeyboardInterrupt | None]:
+    """Updates until the next chunk is due; how many are done, and an interrupt if one came."""
+    options: Gating = job.options
+    assert options.updates is not None and options.lr is not None
+    lr_end = options.lr if options.lr_end is None else options.lr_end
+    began = time.monotonic()
+    try:
+        while done < options.updates:
+            fits.update(options.lr + (lr_end - options.lr) * done / max(1, options.updates - 1))
+            done += 1
+            job.note(what, 1)
+            if done % EVERY == 0 or time.monotonic() - began > PATIENCE:
+                break
+    except KeyboardInterrupt as interrupt:
+        return done, interrupt
+    return done, None
+
+
+def _moved(gates: Gates, before: Gates) -> float:
+    return float(np.abs(gates - before).mean())
+
+
+def _state(stage: str, done: int, updates: int, curve: Mapping[str, list[float]]) -> dict[str, Any]:
+    """How far the training is, with the last loss and regulariser."""
+    latest = {name: losses[-1:] for name, losses in curve.items()}
+    return {"stage": stage, "update": done, "updates": updates, **latest}
+
+
+def _chunk(task: EncodedTask, gates: Mapping[str, Gates], state: Mapping[str, Any]) -> Chunk:
+    """The three scores; a stage that has not begun counts as where the free one ended."""
     keep = gates.get("keep", gates["free"])  # G+, (fit, layer, head)
     drop = gates.get("drop", gates["free"])  # G-
     aspects = {"interference": 1 - keep, "irrelevance": keep * (1 - drop)}
-    return Chunk(tuple(range(len(drop))), slice(None), drop, aspects=aspects, state=state)
+    runs = tuple(range(len(drop)))
+    return Chunk(task.name, runs, slice(None), drop, aspects=aspects, state=state)
 
 
 def answered(model: Model, task: EncodedTask, batch_size: int | None) -> npt.NDArray[np.bool_]:
@@ -212,35 +231,31 @@ def answered(model: Model, task: EncodedTask, batch_size: int | None) -> npt.NDA
 
 
 def _contrast(task: Task | None) -> dict[str, Any]:
-    """Which prompts of another task the gates were fitted against: those are no fresh ones either."""
-    return (
-        {}
-        if task is None
-        else {
-            "contrast": {
-                "task": task.name,
-                "made_from": [digest(e.prompt + e.answer) for e in task.examples],
-            }
-        }
-    )
+    """The prompts whose loss was subtracted: the gates were fitted on those too."""
+    if task is None:
+        return {}
+    made_from = tuple(digest(example.prompt + example.answer) for example in task.examples)
+    return TaskRecord(contrast=Contrast(task=task.name, made_from=made_from)).to_json()
 
 
 def _doubt(task: EncodedTask, right: npt.NDArray[np.bool_]) -> dict[str, str]:
-    """A sentence where the fitted gates should not be believed."""
-    said = []
+    """A warning where the fitted gates should not be believed."""
+    sentences = []
     if len(task.examples) == 1:
-        said.append(
+        sentences.append(
             "Fitted on one prompt: the gates say what that prompt needs, not what the task needs."
         )
     elif len(task.examples) < FEW:
-        said.append(
-            f"Fitted on {len(task.examples)} prompts: the gates say what those need, not what the task needs."
+        sentences.append(
+            f"Fitted on {len(task.examples)} prompts: the gates say what those need, "
+            "not what the task needs."
         )
     if not right[0].any():
-        said.append(
-            "The model answers none of the prompts right, so the gates say which heads make a right answer less unlikely."
+        sentences.append(
+            "The model answers none of the prompts right, so the gates say which heads make "
+            "a right answer less unlikely."
         )
-    return {"warning": " ".join(said)} if said else {}
+    return {"warning": " ".join(sentences)} if sentences else {}
 
 
 def _steps(tasks: Sequence[EncodedTask], options: Gating) -> tuple[float, str]:
@@ -250,9 +265,16 @@ def _steps(tasks: Sequence[EncodedTask], options: Gating) -> tuple[float, str]:
 
 def _check_tasks(model: Model, tasks: Sequence[EncodedTask], options: Gating) -> None:
     if options.contrast is not None:
-        encode(options.contrast, model)  # whatever is wrong with it is said here
+        encode(options.contrast, model)  # raises a sentence where it cannot be encoded
 
 
 METHOD = Method(
-    "gating", alone, Gating, signed=False, together=together, check_tasks=_check_tasks, steps=_steps
+    "gating",
+    run,
+    Gating,
+    signed=False,
+    together=True,
+    check_tasks=_check_tasks,
+    steps=_steps,
+    about="How open the head's fitted gate stays under pressure to drop heads, from 0 to 1.",
 )

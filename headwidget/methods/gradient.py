@@ -1,4 +1,4 @@
-"""gradient: d log p(answer) / d gate, every prompt its own gates, all heads in one backward."""
+"""gradient: d log p(answer) / d gate; every prompt has gates, all heads take one backward."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from headwidget.models import Model, hooks
+from headwidget.models import hooks
 from headwidget.scoring.batch import collate, correct, forward, log_probability, plan
-from headwidget.scoring.contract import Chunk, Method, land
-from headwidget.scoring.encode import EncodedTask
+from headwidget.scoring.contract import Chunk, Job, Method, land
 
 
 @dataclass(frozen=True)
@@ -18,23 +17,19 @@ class Gradient:
     """Options of ``method="gradient"``."""
 
     abs: bool = False
-    """Take the absolute value, as Michel et al. (2019) do; by default the sign is kept: positive helps."""
+    """Take the absolute value, as Michel et al. (2019) do; without it, positive helps."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.abs, bool):
             raise ValueError(f"abs must be True or False; got {self.abs!r}.")
 
 
-def run(
-    model: Model, task: EncodedTask, batch_size: int | None, options: Gradient
-) -> Iterator[Chunk]:
+def run(job: Job) -> Iterator[Chunk]:
     """A chunk for every batch."""
-    for runs in plan(task.examples, model, batch_size):
-        with (
-            hooks.frozen(model),
-            torch.inference_mode(False),
-            torch.enable_grad(),
-        ):  # also where the caller is in inference mode
+    model, task = job.model, job.task
+    for runs in plan(task.examples, model, job.batch_size):
+        with hooks.frozen(model), torch.inference_mode(False), torch.enable_grad():
+            # gradients are needed, also where the caller is in inference mode
             batch = collate(runs, [task.examples[i] for i in runs], model)
             gates = torch.ones(
                 len(batch.runs), *model.shape, device=model.device, requires_grad=True
@@ -42,10 +37,16 @@ def run(
             with hooks.gate(model, gates):
                 logits = forward(model, batch)
             (slope,) = torch.autograd.grad(log_probability(logits, batch).sum(), gates)
-            values = slope.abs() if options.abs else slope
+            values = slope.abs() if job.options.abs else slope
             right = correct(logits.detach(), batch)
-            chunk = land(batch.runs, slice(None), values, right)
+            chunk = land(task.name, batch.runs, slice(None), values, right)
         yield chunk
 
 
-METHOD = Method("gradient", run, Gradient, signed=True)
+METHOD = Method(
+    "gradient",
+    run,
+    Gradient,
+    signed=True,
+    about="How fast log p(answer) changes with the head's gate; positive helps, to first order.",
+)

@@ -1,17 +1,25 @@
-"""patterns: where a head looks. Seven known patterns of attention, each a score in [0, 1] a prompt, from the weights of one layer at a time.
+"""patterns: where a head looks, as seven patterns of attention, a score in [0, 1] a prompt.
 
-A linear pattern is a list of cells (query, key) of a prompt's attention weights: its score is their sum over the number of queries, so 1 means that all
-of the weight goes there. Positions count from 0, the tokenizer's own special tokens among them, as the model sees them.
+A linear pattern is a list of cells (query, key) of a prompt's attention weights. Its score is
+their sum over the number of queries, so 1 means that all of the weight goes there. Positions
+count from 0, the tokenizer's special tokens among them, as the model sees them.
 
-- *Previous token*, *Current token*, *First token* (sink): keys i - 1, i and 0 of every query i >= 2, where these are three tokens, not fewer.
-- *Duplicate token*: every other copy of the query's token (earlier ones; an encoder sees later ones too), for queries that have one.
-- *Induction*: on random tokens said twice, from each token of the second time to the one that followed it the first time.
-- *Retrieval*: from the position that predicts each token of the answer to that token where the prompt holds the answer, for prompts that do.
-- *Entropy*, of every query i >= 2, over the log of the positions that it may see (i + 1; in an encoder all of them): 0 is one token, 1 is all evenly. A
-  window narrower than the prompt does not lower what it is divided by. Weight that goes to a sink outside the tokens (gpt-oss) is left out first.
+- *Previous token*, *Current token*, *First token* (sink): keys i - 1, i and 0 of every query
+  i >= 2, where these are three different tokens.
+- *Duplicate token*: every other copy of the query's token (earlier ones; an encoder sees
+  later ones too), for queries that have one.
+- *Induction*: on random tokens said twice, from each token of the second time to the one that
+  followed it the first time.
+- *Retrieval*: from the position that predicts each token of the answer to that token where
+  the prompt holds the answer, for prompts that do.
+- *Entropy* of every query i >= 2, over the log of the positions that it may see (i + 1; in an
+  encoder all of them): 0 is one token, 1 is all evenly. A window narrower than the prompt does
+  not lower the divisor. Weight on a sink outside the tokens (gpt-oss) is left out first.
 
-The first token never counts as a copy or as what holds an answer: many heads rest on it. A prompt counts for every pattern that it can show, whichever
-task it is from; each runs once for all of them. Induction brings its own prompts. A pattern that no prompt shows is left out, and ``meta`` says why.
+The first token never counts as a copy or as what holds an answer: many heads rest on it. A
+prompt counts for every pattern that it can show, whichever task it is from, and runs once for
+all of them. Induction has prompts of its own. A pattern that no prompt shows is left out, and
+the record says why. Attention weights are computed for one layer at a time and dropped.
 """
 
 from __future__ import annotations
@@ -24,13 +32,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from headwidget.models import Model, attention, hooks
 from headwidget.scoring.batch import Batch, batches, correct, forward
 from headwidget.scoring.checks import at_least
-from headwidget.scoring.contract import Chunk, Method, Together, alone, land
+from headwidget.scoring.contract import Chunk, Job, Method, Report, to_host
 from headwidget.scoring.encode import Encoded, EncodedTask
 from headwidget.scoring.encode import encode as tokenised
 from headwidget.tasks import Task
@@ -43,22 +52,22 @@ class Patterns:
     """Options of ``method="patterns"``."""
 
     lengths: Sequence[int] = (16, 32)
-    """How many random tokens are said twice, for induction; each length makes prompts of its own."""
+    """How many random tokens are said twice, for induction; each length has its own prompts."""
     sequences: int = 8
-    """How many such prompts of each length; the seed of ``hw.score`` chooses their tokens."""
+    """How many such prompts there are of each length; the seed chooses their tokens."""
 
     def __post_init__(self) -> None:
-        given = [self.lengths] if isinstance(self.lengths, int) else self.lengths
-        if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        lengths = [self.lengths] if isinstance(self.lengths, int) else self.lengths
+        if isinstance(lengths, str) or not isinstance(lengths, Sequence) or not lengths:
             raise ValueError(
                 f"lengths is a list of whole numbers, 4 or more; got {self.lengths!r}."
             )
-        for length in given:
+        for length in lengths:
             at_least("each of lengths", length, 4)
-        if len(set(given)) < len(given):
+        if len(set(lengths)) < len(lengths):
             raise ValueError(f"lengths names a length twice: {self.lengths!r}.")
         at_least("sequences", self.sequences, 1)
-        object.__setattr__(self, "lengths", tuple(given))
+        object.__setattr__(self, "lengths", tuple(lengths))
 
 
 # ---- the patterns, as cells of a prompt's attention weights ----
@@ -74,13 +83,11 @@ def _duplicate(prompt: Encoded, encoder: bool) -> Cells:
     for i, token in enumerate(prompt.ids):
         if i > 0 and i not in masked:
             places[token].append(i)
-    return [
-        (i, j)
-        for copies in places.values()
-        for i in copies
-        for j in copies
-        if j < i or (encoder and j > i)
-    ]
+    cells = []
+    for copies in places.values():
+        for query in copies:
+            cells += [(query, key) for key in copies if key < query or (encoder and key > query)]
+    return cells
 
 
 def _induction(prompt: Encoded, encoder: bool) -> Cells:
@@ -93,9 +100,13 @@ def _induction(prompt: Encoded, encoder: bool) -> Cells:
 
 
 def _retrieval(prompt: Encoded, encoder: bool) -> Cells:
-    many, end = len(prompt.answer), len(prompt.ids) if encoder else prompt.at[0] + 1
-    starts = [s for s in range(1, end - many + 1) if prompt.ids[s : s + many] == prompt.answer]
-    return [(at, start + i) for start in starts for i, at in enumerate(prompt.at)]
+    length = len(prompt.answer)
+    end = len(prompt.ids) if encoder else prompt.at[0] + 1
+    cells: Cells = []
+    for start in range(1, end - length + 1):
+        if prompt.ids[start : start + length] == prompt.answer:
+            cells += [(at, start + i) for i, at in enumerate(prompt.at)]
+    return cells
 
 
 LINEAR: dict[str, Callable[[Encoded, bool], Cells]] = {
@@ -123,60 +134,53 @@ def shows(pattern: str, prompt: Encoded, encoder: bool) -> bool:
 
 def encode(tasks: Sequence[Task], model: Model, options: Patterns, seed: int) -> list[EncodedTask]:
     """A task for each pattern, with the prompts that show it."""
-    read = [tokenised(task, model) for task in tasks]
-    texts = [
-        dataclasses.replace(prompt, foil=None, parting=None)
-        for task in read
-        for prompt in task.examples
-    ]
-    differs = sum(task.joint_differs for task in read)
-    found = []
+    encoded = [tokenised(task, model) for task in tasks]
+    prompts: list[Encoded] = []
+    for task in encoded:
+        prompts += [dataclasses.replace(e, foil=None, parting=None) for e in task.examples]
+    differs = sum(task.joint_differs for task in encoded)
+    shown = []
     for pattern in PATTERNS:
-        own = (
-            repeats(model, options, seed)
-            if pattern == "Induction"
-            else [prompt for prompt in texts if shows(pattern, prompt, model.encoder)]
-        )
-        if own:
-            found.append(
-                EncodedTask(
-                    pattern,
-                    None,
-                    tuple(own),
-                    read[0].before,
-                    0 if pattern == "Induction" else differs,
-                )
-            )
-    return found
+        if pattern == "Induction":
+            examples, joint_differs = repeats(model, options, seed), 0
+        else:
+            examples = [prompt for prompt in prompts if shows(pattern, prompt, model.encoder)]
+            joint_differs = differs
+        if examples:
+            before = encoded[0].before
+            shown.append(EncodedTask(pattern, None, tuple(examples), before, joint_differs))
+    return shown
 
 
 def repeats(model: Model, options: Patterns, seed: int) -> list[Encoded]:
-    """Random tokens, each once, said twice. The last one is not fed but asked for, as of any answer (an encoder is fed all)."""
+    """Prompts of random tokens, each once, said twice.
+
+    The last token is not fed but asked for, as the end of any answer (an encoder is fed all).
+    """
     before, after = _specials(model.tokenizer)
     pool = _ordinary(model)
-    found = []
+    prompts = []
     for length in options.lengths:
         if length > len(pool):
             raise ValueError(
-                f"induction needs {length} different tokens, but {model.name} has {len(pool)} that are not special; ask for smaller lengths."
+                f"induction needs {length} different tokens, but {model.name} has {len(pool)} "
+                "that are not special; ask for smaller lengths."
             )
         for number in range(options.sequences):
-            said = random.Random(f"{seed} {length} {number}").sample(pool, length)
-            ids = [*before, *said, *said, *after] if model.encoder else [*before, *said, *said[:-1]]
+            drawn = random.Random(f"{seed} {length} {number}").sample(pool, length)
+            if model.encoder:
+                ids = [*before, *drawn, *drawn, *after]
+            else:
+                ids = [*before, *drawn, *drawn[:-1]]
             if model.context is not None and len(ids) > model.context:
                 raise ValueError(
-                    f"{length} random tokens twice are {len(ids)} tokens, but {model.name} reads at most {model.context}; ask for smaller lengths."
+                    f"{length} random tokens twice are {len(ids)} tokens, but {model.name} reads "
+                    f"at most {model.context}; ask for smaller lengths."
                 )
+            label = f"{length} random tokens twice, number {number + 1}"
             at = len(ids) - 1 - len(after)
-            found.append(
-                Encoded(
-                    f"{length} random tokens twice, number {number + 1}",
-                    tuple(ids),
-                    (at,),
-                    (said[-1],),
-                )
-            )
-    return found
+            prompts.append(Encoded(label, tuple(ids), (at,), (drawn[-1],)))
+    return prompts
 
 
 def _specials(tokenizer: Any) -> tuple[list[int], list[int]]:
@@ -194,146 +198,128 @@ def _ordinary(model: Model) -> list[int]:
         *model.tokenizer.all_special_ids,
         *getattr(model.tokenizer, "added_tokens_decoder", ()),
     }
-    special |= {
-        value
-        for name, value in model.config.to_dict().items()
-        if name.endswith(("token_id", "token_index")) and isinstance(value, int)
-    }
-    return [
-        token
-        for token in range(min(len(model.tokenizer), model.vocabulary))
-        if token not in special
-    ]
+    for name, value in model.config.to_dict().items():
+        if name.endswith(("token_id", "token_index")) and isinstance(value, int):
+            special.add(value)
+    every = range(min(len(model.tokenizer), model.vocabulary))
+    return [token for token in every if token not in special]
 
 
 # ---- weights to scores ----
 
 
 class Reading:
-    """A batch's cells on the device, and what one forward finds there."""
+    """A batch's cells on the device, and the scores that one forward gives there."""
 
     def __init__(self, model: Model, batch: Batch, prompts: Sequence[Encoded]) -> None:
         self.model, self.batch = model, batch
-        self.found: list[list[Tensor]] = [
-            [] for _ in model.layers
-        ]  # (batch, some heads, pattern) each
+        self.layer_scores: list[list[Tensor]] = [[] for _ in model.layers]
+        # (batch, some heads, pattern) each
         seq = batch.ids.shape[1]
-        cells = [
-            [
-                (p, *cell, share)
-                for p, own in enumerate(LINEAR.values())
-                for cell, share in _shared(own(prompt, model.encoder))
-            ]
-            for prompt in prompts
-        ]
+        cells = [_shared_cells(prompt, model.encoder) for prompt in prompts]
         most = max(1, *map(len, cells))
-        where, share = (
-            torch.zeros(len(prompts), most, dtype=torch.long, device="cpu"),
-            torch.zeros(len(prompts), most, len(LINEAR), device="cpu"),
+        where = np.zeros((len(prompts), most), np.int64)
+        share = np.zeros((len(prompts), most, len(LINEAR)), np.float32)
+        even = np.zeros((len(prompts), seq), np.float32)  # 1 / (queries x log of what each sees)
+        for b, (prompt, prompt_cells) in enumerate(zip(prompts, cells)):
+            if prompt_cells:
+                pattern, query, key, part = map(np.array, zip(*prompt_cells))
+                where[b, : len(part)] = query * seq + key
+                share[b, np.arange(len(part)), pattern] = part
+            length = len(prompt.ids)
+            for i in range(2, length):
+                even[b, i] = 1 / ((length - 2) * math.log(length if model.encoder else i + 1))
+        self.where, self.share, self.even = (
+            torch.from_numpy(array).to(model.device) for array in (where, share, even)
         )
-        even = torch.zeros(
-            len(prompts), seq, device="cpu"
-        )  # 1 / (queries x log of what each may see)
-        for b, (prompt, own) in enumerate(zip(prompts, cells)):
-            if own:
-                p, query, key, part = zip(*own)
-                where[b, : len(own)] = torch.tensor(query, device="cpu") * seq + torch.tensor(
-                    key, device="cpu"
-                )
-                share[b, torch.arange(len(own), device="cpu"), torch.tensor(p, device="cpu")] = (
-                    torch.tensor(part, device="cpu")
-                )
-            long = len(prompt.ids)
-            for i in range(2, long):
-                even[b, i] = 1 / ((long - 2) * math.log(long if model.encoder else i + 1))
-        self.where, self.share, self.even = (t.to(model.device) for t in (where, share, even))
 
     def run(self) -> tuple[Tensor, Tensor]:
         """Scores (batch, pattern, layer, head), and the logits where the answer is predicted."""
         with attention.read(self.model, self.see):
             logits = forward(self.model, self.batch)
-        values = torch.stack(
-            [torch.cat(parts, dim=1) for parts in self.found], dim=1
-        )  # (batch, layer, head, pattern)
+        layers = [torch.cat(heads, dim=1) for heads in self.layer_scores]
+        values = torch.stack(layers, dim=1)  # (batch, layer, head, pattern)
         return values.permute(0, 3, 1, 2).clamp(0, 1), logits
 
     def see(self, row: int, heads: slice, weights: Tensor) -> None:
-        """Add up the cells of some heads' weights, (batch, head, query, key); nothing else of them is kept."""
+        """Add up the cells of some heads' weights, (batch, head, query, key)."""
         where, share, even = (t.to(weights.device) for t in (self.where, self.share, self.even))
         flat = weights.flatten(2)  # (batch, head, query x key)
-        linear = (
-            flat.gather(2, where[:, None].expand(-1, flat.shape[1], -1)).float() @ share
-        )  # (batch, head, linear pattern)
+        index = where[:, None].expand(-1, flat.shape[1], -1)
+        linear = flat.gather(2, index).float() @ share  # (batch, head, linear pattern)
         whole = weights.sum(-1).clamp(min=1e-30)  # (batch, head, query); 1 unless a sink takes some
         entropy = torch.special.entr(weights).sum(-1) / whole + whole.log()
         spread = (entropy.float() * even[:, None]).sum(-1, keepdim=True)
-        self.found[row].append(torch.cat([linear, spread], dim=2).to(self.model.device))
+        scores = torch.cat([linear, spread], dim=2)
+        self.layer_scores[row].append(scores.to(self.model.device))
 
 
-def _shared(cells: Cells) -> list[tuple[tuple[int, int], float]]:
-    """Each cell with its share of the score: 1 / queries."""
-    queries = len({query for query, _ in cells})
-    return [(cell, 1 / queries) for cell in cells]
+def _shared_cells(prompt: Encoded, encoder: bool) -> list[tuple[int, int, int, float]]:
+    """All linear patterns' cells of a prompt: pattern, query, key, and 1 / queries."""
+    shared = []
+    for number, pattern in enumerate(LINEAR.values()):
+        cells = pattern(prompt, encoder)
+        queries = len({query for query, _ in cells})
+        shared += [(number, query, key, 1 / queries) for query, key in cells]
+    return shared
 
 
-def together(
-    model: Model,
-    tasks: Sequence[EncodedTask],
-    batch_size: int | None,
-    options: Patterns,
-    its: Together,
-) -> Iterator[tuple[EncodedTask, Chunk]]:
-    """A chunk a pattern for every batch; a prompt runs once, however many patterns it shows."""
-    have = [task.name for task in tasks]
-    if missing := {
+def run(job: Job) -> Iterator[Chunk | Report]:
+    """A chunk a pattern for every batch; a prompt runs once, whatever patterns it shows."""
+    model = job.model
+    shown = [task.name for task in job.tasks]
+    missing = {
         name: _LACKING.get(name, "no prompt has more than two tokens")
         for name in PATTERNS
-        if name not in have
-    }:
-        its.meta["left_out"] = missing
-    prompts = _once(tasks)
-    runs: list[list[list[int]]] = []  # task, prompt: which of the task's runs it is
-    for task in tasks:
-        number: dict[Encoded, list[int]] = defaultdict(list)
-        for run, prompt in enumerate(task.examples):
-            number[prompt].append(run)
-        runs.append([number[prompt] for prompt in prompts])
-    asked = (
-        {"Retrieval"} if model.encoder else {"Retrieval", "Induction"}
-    )  # where the answer is part of the pattern
-    for batch in batches(prompts, model, batch_size):
+        if name not in shown
+    }
+    if missing:
+        yield Report(record={"left_out": missing})
+    prompts = _once(job.tasks)
+    runs_of = [_runs_of(task) for task in job.tasks]
+    # where the answer is part of the pattern
+    asked = {"Retrieval"} if model.encoder else {"Retrieval", "Induction"}
+    for batch in batches(prompts, model, job.batch_size):
         with hooks.scoring(model):
             values, logits = Reading(model, batch, [prompts[i] for i in batch.runs]).run()
-            landed = land(batch.runs, slice(None), values.flatten(1, 2), correct(logits, batch))
-        scores, right = landed.values.reshape(values.shape), landed.correct
-        its.note("reading attention", len(batch.runs))
-        for task, own in zip(tasks, runs):
-            here = [(run, b) for b, prompt in enumerate(batch.runs) for run in own[prompt]]
+            scores, right, _ = to_host(values, correct(logits, batch))
+        job.note("reading attention", len(batch.runs))
+        for task, runs in zip(job.tasks, runs_of):
+            here: list[int] = []  # the task's runs in this batch
+            at: list[int] = []  # and each run's place in it
+            for place, prompt in enumerate(batch.runs):
+                here += runs[prompts[prompt]]
+                at += [place] * len(runs[prompts[prompt]])
             if here:
-                at = [b for _, b in here]
-                answered = right[:, at] if right is not None and task.name in asked else None
-                yield (
-                    task,
-                    Chunk(
-                        tuple(run for run, _ in here),
-                        slice(None),
-                        scores[at, PATTERNS.index(task.name)],
-                        answered,
-                    ),
-                )
+                numbers = scores[at, PATTERNS.index(task.name)]
+                answered = right[:, at] if task.name in asked else None
+                yield Chunk(task.name, tuple(here), slice(None), numbers, answered)
+
+
+def _runs_of(task: EncodedTask) -> dict[Encoded, list[int]]:
+    """The runs of a task in which each prompt occurs."""
+    runs: dict[Encoded, list[int]] = defaultdict(list)
+    for run, prompt in enumerate(task.examples):
+        runs[prompt].append(run)
+    return runs
 
 
 def _once(tasks: Sequence[EncodedTask]) -> list[Encoded]:
-    return list(dict.fromkeys(prompt for task in tasks for prompt in task.examples))
+    """All prompts of all tasks, each once."""
+    prompts: dict[Encoded, None] = {}
+    for task in tasks:
+        prompts.update(dict.fromkeys(task.examples))
+    return list(prompts)
 
 
 METHOD = Method(
     "patterns",
-    alone,
+    run,
     Patterns,
     signed=False,
+    together=True,
     check=attention.check,
-    together=together,
     encode=encode,
     steps=lambda tasks, options: (len(_once(tasks)), "prompts"),
+    about="The share of the head's attention that goes where the pattern says, from 0 to 1.",
 )

@@ -1,4 +1,7 @@
-"""The probe's classifier: a map shared by all heads, then one hidden layer; its training, and each head's part in a logit. Float32, its own random state."""
+"""The probe's classifier, its training, and each head's part in a logit.
+
+A map shared by all heads, then one hidden layer. In float32, with a random state of its own.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What the probe reads of some examples: each head's z beside the mean over the heads of its layer, which is kept once a layer."""
+    """What the probe reads: each head's z, and the mean over the heads of its layer.
+
+    The mean is kept once a layer.
+    """
 
     z: Tensor  # (example, layer, head, dim)
     mean: Tensor  # (example, layer, dim)
@@ -27,23 +33,26 @@ class Features:
         return Features(self.z[chosen], self.mean[chosen])
 
     def standardised(self, train: Tensor) -> Features:
-        """Each number minus its mean over the ``train`` examples, over its spread there; a number that is the same in all of them becomes 0."""
+        """Each number less its mean over the ``train`` examples, over its spread there.
+
+        A number that is the same in all of them becomes 0.
+        """
         return Features(_standardised(self.z, train), _standardised(self.mean, train))
 
 
 def _standardised(x: Tensor, train: Tensor) -> Tensor:
-    known = x[train]
-    mean, spread = known.mean(0), known.std(0, unbiased=False)
-    varies = spread > 1e-6 * known.abs().amax(0)  # what is left below is rounding
+    seen = x[train]
+    mean, spread = seen.mean(0), seen.std(0, unbiased=False)
+    varies = spread > 1e-6 * seen.abs().amax(0)  # what is left below is rounding
     return torch.where(varies, (x - mean) / torch.where(varies, spread, 1.0), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """2 * dim -> units, the same map for every head; side by side -> hidden, ReLU, dropout -> tasks."""
+    """2 * dim -> units, the same map for every head; then -> hidden, ReLU, dropout -> tasks."""
 
-    own: Tensor  # (units, dim): the shared map's part that reads a head's z
-    layer: Tensor  # (units, dim): and the part that reads the mean of its layer
+    from_head: Tensor  # (units, dim): the part of the shared map that reads a head's z
+    from_layer: Tensor  # (units, dim): the part that reads the mean of its layer
     offset: Tensor  # (units,)
     inner: Tensor  # (hidden, layer * head * units)
     inner_offset: Tensor  # (hidden,)
@@ -60,7 +69,10 @@ class Classifier:
         random: torch.Generator,
         device: torch.device,
     ) -> Classifier:
-        """Weights as ``torch.nn.Linear`` draws them, evenly within 1 / sqrt(inputs), for heads of ``shape`` (layer, head, dim)."""
+        """Random weights, uniform within 1 / sqrt(inputs) as ``torch.nn.Linear`` draws them.
+
+        ``shape`` is the heads' (layer, head, dim).
+        """
         layers, heads, dim = shape
 
         def even(inputs: int, *size: int) -> Tensor:
@@ -78,8 +90,8 @@ class Classifier:
 
     def weights(self) -> list[Tensor]:
         return [
-            self.own,
-            self.layer,
+            self.from_head,
+            self.from_layer,
             self.offset,
             self.inner,
             self.inner_offset,
@@ -91,11 +103,13 @@ class Classifier:
         return Classifier(*(w.detach().clone() for w in self.weights()))
 
     def units(self, x: Features) -> Tensor:
-        """(example, layer * head * units)."""
-        return (x.z @ self.own.T + (x.mean @ self.layer.T + self.offset)[:, :, None]).flatten(1)
+        """What the shared map makes of every head, (example, layer * head * units)."""
+        return (
+            x.z @ self.from_head.T + (x.mean @ self.from_layer.T + self.offset)[:, :, None]
+        ).flatten(1)
 
     def before_relu(self, units: Tensor) -> Tensor:
-        """(example, hidden)."""
+        """The hidden layer before its ReLU, (example, hidden)."""
         return F.linear(units, self.inner, self.inner_offset)
 
     def logits(self, x: Features, keep: Tensor | None = None) -> Tensor:
@@ -104,10 +118,12 @@ class Classifier:
         return F.linear(hidden if keep is None else hidden * keep, self.outer, self.outer_offset)
 
     def importance(self, x: Features, task: Tensor) -> Tensor:
-        """Each head's part in the logit of the example's ``task`` (example,): the mean over its units of slope * unit, (example, layer, head).
+        """Each head's part in the logit of the example's ``task``, (example, layer, head).
 
-        The classifier is linear wherever the ReLU does not switch, so the slope is a product of weights. Summed over all units, slope * unit is
-        the logit but for the offsets: ``logit_c - outer_offset_c - sum of outer_c * inner_offset over the hidden units that are on``.
+        It is the mean over the head's units of slope * unit; ``task`` is (example,). The
+        classifier is linear wherever the ReLU does not switch, so the slope is a product of
+        weights. Summed over all units, slope * unit is the logit but for the offsets:
+        ``logit_c - outer_offset_c - sum of outer_c * inner_offset over the units that are on``.
         """
         units = self.units(x)
         on = (self.before_relu(units) > 0).to(units.dtype)
@@ -131,7 +147,7 @@ class Training:
     better: float = 0.01
     """… by at least this share of it."""
     enough: float = 0.001
-    """Or once it is this low: the right task has all but a thousandth of the probability, and more epochs only make all logits larger."""
+    """Stop once the validation loss is this low: more epochs only make all logits larger."""
 
 
 def fit(
@@ -144,27 +160,30 @@ def fit(
     seed: int,
     note: Callable[[int], None] = lambda epoch: None,
 ) -> tuple[Classifier, int]:
-    """A classifier fitted on the ``train`` examples, and after how many epochs its validation loss was best (all, without a validation split).
+    """A classifier fitted on the ``train`` examples, and the epoch of its best validation loss.
 
-    The same seed gives the same classifier; the caller's random state is left alone. The host waits for the device once an epoch.
+    Without a validation split that is the last epoch. The same seed gives the same
+    classifier; the caller's random state is left alone. The host waits for the device once an
+    epoch.
     """
     device = y.device
     draw, drop = torch.Generator().manual_seed(seed), torch.Generator(device).manual_seed(seed)
     with torch.inference_mode(False), torch.enable_grad():
-        made = Classifier.drawn((*x.z.shape[1:],), how.units, how.hidden, tasks, draw, device)
-        for w in made.weights():
-            w.requires_grad_(True)
-        adam = torch.optim.AdamW(made.weights(), lr=how.lr, fused=device.type in ("cpu", "cuda"))
+        classifier = Classifier.drawn((*x.z.shape[1:],), how.units, how.hidden, tasks, draw, device)
+        for weight in classifier.weights():
+            weight.requires_grad_(True)
+        adam = torch.optim.AdamW(
+            classifier.weights(), lr=how.lr, fused=device.type in ("cpu", "cuda")
+        )
         seen = x.at(validation)
-        best, best_loss, best_epoch = made, math.inf, how.epochs
+        best, best_loss, best_epoch = classifier, math.inf, how.epochs
         mark, steps = math.inf, 0  # the loss when it was last clearly lower, and the steps since
         for epoch in range(1, how.epochs + 1):
             order = train[torch.randperm(len(train), generator=draw).to(device)]
-            for part in torch.split(order, how.minibatch):
-                keep = (
-                    torch.rand(len(part), how.hidden, generator=drop, device=device) >= how.dropout
-                ) / (1 - how.dropout)
-                loss = F.cross_entropy(made.logits(x.at(part), keep), y[part])
+            for batch in torch.split(order, how.minibatch):
+                drawn = torch.rand(len(batch), how.hidden, generator=drop, device=device)
+                keep = (drawn >= how.dropout) / (1 - how.dropout)
+                loss = F.cross_entropy(classifier.logits(x.at(batch), keep), y[batch])
                 adam.zero_grad(set_to_none=True)
                 loss.backward()  # type: ignore[no-untyped-call]
                 adam.step()
@@ -172,13 +191,13 @@ def fit(
             note(epoch)
             if len(validation):
                 with torch.no_grad():
-                    now = float(F.cross_entropy(made.logits(seen), y[validation]).cpu())
+                    now = float(F.cross_entropy(classifier.logits(seen), y[validation]).cpu())
                 if now < best_loss:
-                    best, best_loss, best_epoch = made.copy(), now, epoch
+                    best, best_loss, best_epoch = classifier.copy(), now, epoch
                 if now < mark * (1 - how.better):
                     mark, steps = now, 0
                 elif steps >= how.patience:
                     break
                 if now < how.enough:
                     break
-        return best.copy() if best is made else best, best_epoch
+        return best.copy() if best is classifier else best, best_epoch

@@ -1,9 +1,10 @@
-"""What a probe's scores are worth: held-out accuracy against chance and against the prompts' surface, the control's noise floor, and warnings."""
+"""What a probe's scores are worth: accuracy against chance and surface, noise floor, warnings.
+
+All accuracies are on held-out examples. The control is a probe trained on shuffled labels.
+"""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,66 +12,66 @@ import numpy as np
 import numpy.typing as npt
 
 from headwidget.scores import chance
-from headwidget.scoring.contract import Chunk, Together
-from headwidget.scoring.encode import EncodedTask
-from headwidget.tasks import Task
+from headwidget.scores.record import Display, ProbeRecord, TaskRecord
+from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
+from headwidget.tasks import Task, surface_accuracy
 
 Labels = npt.NDArray[np.int64]
 
 QUANTILE = 0.95
-"""The noise floor of a task: what this share of the heads stay below when the labels are shuffled. One head in twenty is above it by luck."""
+"""Share of the heads below the noise floor when labels are shuffled: one in twenty is above."""
 
 
-class Report:
-    """Filled in fit by fit; :meth:`write` puts what is known so far where the scores' meta is made."""
+class Evaluation:
+    """Results of all probes and controls of a job, collected fold by fold."""
 
-    def __init__(
-        self, tasks: Sequence[EncodedTask], folds: int | None, seeds: int, its: Together
-    ) -> None:
-        self.tasks, self.folds, self.seeds, self.its = tasks, folds, seeds, its
-        self.starts = np.cumsum([0] + [len(task.examples) for task in tasks])
-        self.labels: Labels = np.repeat(
-            np.arange(len(tasks)), np.diff(self.starts)
-        )  # (example,): each example's task
+    def __init__(self, job: Job, folds: int | None, seeds: int) -> None:
+        self.job, self.tasks, self.folds, self.seeds = job, job.tasks, folds, seeds
+        self.starts = np.cumsum([0] + [len(task.examples) for task in self.tasks])
+        self.labels: Labels = np.repeat(np.arange(len(self.tasks)), np.diff(self.starts))
+        # (example,): each example's task
         self.epochs: list[int] = []
         self.trained = self.validated = 0
-        self.confusion = np.zeros(
-            (len(tasks), len(tasks)), int
-        )  # (task, taken for), summed over probes
+        self.runs: dict[str, tuple[int, ...]] = {}
+        self.confusion = np.zeros((len(self.tasks), len(self.tasks)), int)
+        # (task, taken for), summed over probes
         self.control_confusion = self.confusion.copy()
-        self.surface = surface(its.sources, its.seed)
-        self.control_sum: Any = (
-            0.0  # importance in the control, (task, layer, head), summed over its held-out examples
-        )
+        self.surface = surface(job.sources, job.seed)
+        self.control_sum: Any = 0.0
+        # importance in the control, (task, layer, head), summed over held-out examples
 
-    def expect(self, held_out: Sequence[int]) -> None:
-        """These examples, by their place among all, will be runs."""
+    def expect(self, held_out: Sequence[int]) -> Report:
+        """Report the examples that will be runs, given by their place among all examples."""
+        reports = {}
         for number, task in enumerate(self.tasks):
-            self.its.runs[task.name] = tuple(
-                sorted(i - int(self.starts[number]) for i in held_out if self.labels[i] == number)
-            )
+            start = int(self.starts[number])
+            runs = tuple(sorted(i - start for i in held_out if self.labels[i] == number))
+            self.runs[task.name] = runs
+            reports[task.name] = TaskReport(runs=runs)
+        return Report(reports)
 
-    def answered(self, right: npt.NDArray[np.bool_]) -> None:
-        """How the model itself did, (2, example)."""
+    def answered(self, right: npt.NDArray[np.bool_]) -> Report:
+        """Report how the model itself did, (2, example)."""
+        reports = {}
         for number, task in enumerate(self.tasks):
-            self.its.right[task.name] = right[:, self.starts[number] : self.starts[number + 1]]
+            columns = slice(self.starts[number], self.starts[number + 1])
+            reports[task.name] = TaskReport(right=right[:, columns])
+        return Report(reports)
 
-    def training(self, on: str) -> Callable[[int], None]:
-        """What to call after each epoch."""
+    def note_epoch(self, on: str) -> Callable[[int], None]:
+        """The function to call after each epoch of training ``on`` true or shuffled labels."""
         fits = (self.folds or 1) * self.seeds
-        which = (
-            f", probe {len(self.epochs) + 1} of {fits}"
-            if fits > 1 and on == "labels"
-            else f", control {len(self.epochs)} of {fits}"
-            if fits > 1
-            else ""
-        )
-        return lambda epoch: self.its.note(f"training on {on}{which}, epoch {epoch}", 0)
+        which = ""
+        if fits > 1 and on == "labels":
+            which = f", probe {len(self.epochs) + 1} of {fits}"
+        elif fits > 1:
+            which = f", control {len(self.epochs)} of {fits}"
+        return lambda epoch: self.job.note(f"training on {on}{which}, epoch {epoch}", 0)
 
     def fitted(
         self, epochs: int, trained: int, validated: int, labels: Labels, choices: Labels
     ) -> None:
-        """A probe's held-out examples: what they are, and what it takes them for."""
+        """Add a probe: its held-out examples' tasks, and what it takes them for."""
         self.epochs.append(epochs)
         self.trained, self.validated = trained, validated
         np.add.at(self.confusion, (labels, choices), 1)
@@ -78,31 +79,27 @@ class Report:
     def controlled(
         self, labels: Labels, choices: Labels, importance: npt.NDArray[np.float32]
     ) -> None:
-        """The same of its control, whose labels are shuffled, and what importance (example, layer, head) comes to there."""
+        """Add a control with its shuffled labels; ``importance`` is (example, layer, head)."""
         np.add.at(self.control_confusion, (labels, choices), 1)
-        self.control_sum = self.control_sum + np.stack(
-            [importance[labels == task].sum(0) for task in range(len(self.tasks))]
-        )
+        sums = [importance[labels == task].sum(0) for task in range(len(self.tasks))]
+        self.control_sum = self.control_sum + np.stack(sums)
 
-    def by_task(self, chunk: Chunk) -> Iterator[tuple[EncodedTask, Chunk]]:
-        """A chunk of all tasks' examples as one for each."""
-        runs = np.asarray(chunk.runs)
+    def chunks(
+        self,
+        examples: Sequence[int],
+        values: npt.NDArray[np.float32],
+        right: npt.NDArray[np.bool_],
+    ) -> Iterator[Chunk]:
+        """Scores (example, layer, head) of examples of all tasks, as a chunk for each task."""
+        places = np.asarray(examples)
         for number, task in enumerate(self.tasks):
-            own = np.flatnonzero(self.labels[runs] == number)
-            if len(own):
-                local = tuple(int(i) for i in runs[own] - self.starts[number])
-                yield (
-                    task,
-                    Chunk(
-                        local,
-                        chunk.layers,
-                        chunk.values[own],
-                        None if chunk.correct is None else chunk.correct[:, own],
-                    ),
-                )
+            at = np.flatnonzero(self.labels[places] == number)
+            if len(at):
+                runs = tuple(int(i) for i in places[at] - self.starts[number])
+                yield Chunk(task.name, runs, slice(None), values[at], right[:, at])
 
-    def write(self) -> None:
-        """All that is known so far, for the scores' meta."""
+    def report(self) -> Report:
+        """All that is known after the folds so far."""
         names = [task.name for task in self.tasks]
         asked = self.confusion.sum(1)  # held-out examples of each task, once for every probe
         by_task = self.confusion.diagonal() / asked
@@ -110,66 +107,70 @@ class Report:
         accuracy = float(self.confusion.trace() / asked.sum())
         majority = float(asked.max() / asked.sum())
         enough = chance.needed(count, majority)
-        self.its.meta |= {
-            "probe": {
-                "accuracy": accuracy,
-                "accuracy_by_task": dict(zip(names, by_task.tolist())),
-                "chance": majority,
-                "chance_by_task": 1 / len(names),
-                "above_chance_from": None if enough is None else enough / count,
-                "surface": self.surface,
-                "control_accuracy": float(self.control_confusion.trace() / asked.sum()),
-                "tasks": names,
-                "confusion": self.confusion.tolist(),
-                "epochs": list(self.epochs),
-                "seeds": self.seeds,
-                "folds": self.folds,
-                "train": self.trained,
-                "validation": self.validated,
-                "held_out": count,
-            },
-            "floor": dict(zip(names, self.floor())),
-            "display": {"normalize": "share"},
-        }
-        overall = self._warning(
+        probe = ProbeRecord(
+            accuracy=accuracy,
+            accuracy_by_task=dict(zip(names, by_task.tolist())),
+            chance=majority,
+            chance_by_task=1 / len(names),
+            above_chance_from=None if enough is None else enough / count,
+            surface=self.surface,
+            control_accuracy=float(self.control_confusion.trace() / asked.sum()),
+            tasks=tuple(names),
+            confusion=tuple(map(tuple, self.confusion.tolist())),
+            epochs=tuple(self.epochs),
+            seeds=self.seeds,
+            folds=self.folds,
+            train=self.trained,
+            validation=self.validated,
+            held_out=count,
+        )
+        overall = _warning(
             accuracy, count, majority, f"held-out examples of these {len(names)} tasks"
         )
+        reports = {}
         for number, task in enumerate(self.tasks):
-            own = overall or self._warning(
+            held_out = len(self.runs[task.name]) // (self.folds or 1)  # in one fold
+            warning = overall or _warning(
                 float(by_task[number]),
                 int(asked[number]) // self.seeds,
                 1 / len(names),
                 "held-out examples of this task",
             )
-            runs = len(self.its.runs[task.name])
-            fitted = (
-                {"fitted_on": len(task.examples) - runs}
-                if self.folds is None
-                else {"fitted_on": len(task.examples) - runs // self.folds}
-            )
-            self.its.tasks[task.name] = {**fitted, **({"warning": own} if own else {})}
+            fitted_on = len(task.examples) - held_out
+            record = TaskRecord(fitted_on=fitted_on, warning=warning)
+            reports[task.name] = TaskReport(record=record.to_json())
+        of_all = {
+            "probe": probe.to_json(unknown=True),
+            "floor": dict(zip(names, self.floor())),
+            "display": Display(normalize="share").to_json(),
+        }
+        return Report(reports, of_all)
 
     def floor(self) -> list[float]:
-        """For each task, what 95% of the heads stay below when labels are shuffled: the control's |mean importance| over its held-out examples."""
-        mean = self.control_sum / self.control_confusion.sum(1)[:, None, None]
-        return [
-            float(value)
-            for value in np.quantile(np.abs(mean).reshape(len(mean), -1), QUANTILE, axis=1)
-        ]
+        """For each task, what 95% of the heads stay below when labels are shuffled.
 
-    @staticmethod
-    def _warning(accuracy: float, count: int, guess: float, what: str) -> str | None:
-        """A sentence where the probe does no better than guessing; None where it does, or where so few examples could never tell."""
-        if chance.needed(count, guess) is None or not chance.at_chance(
-            int(accuracy * count + 1e-9), count, guess
-        ):
-            return None
-        return f"The probe gets {accuracy:.0%} of {count} {what} right, no better than chance ({guess:.0%}): its head scores are noise."
+        It is taken of the control's |mean importance| over its held-out examples.
+        """
+        mean = self.control_sum / self.control_confusion.sum(1)[:, None, None]
+        sizes = np.abs(mean).reshape(len(mean), -1)  # (task, layer * head)
+        return [float(value) for value in np.quantile(sizes, QUANTILE, axis=1)]
+
+
+def _warning(accuracy: float, count: int, guess: float, what: str) -> str | None:
+    """A sentence where the probe does no better than guessing.
+
+    None where it does better, or where so few examples could never show it.
+    """
+    if chance.needed(count, guess) is None or not chance.at_chance(
+        int(accuracy * count + 1e-9), count, guess
+    ):
+        return None
+    return (
+        f"The probe gets {accuracy:.0%} of {count} {what} right, no better than chance "
+        f"({guess:.0%}): its head scores are noise."
+    )
 
 
 def surface(tasks: Sequence[Task], seed: int) -> float | None:
-    """How well the prompts' words alone tell the tasks apart; None where that is not known."""
-    if not tasks or importlib.util.find_spec("headwidget.tasks.surface") is None:
-        return None
-    found = importlib.import_module("headwidget.tasks.surface").surface_accuracy(tasks, seed=seed)
-    return float(found["accuracy"])
+    """How well the prompts' words alone tell the tasks apart; None without their text."""
+    return float(surface_accuracy(tasks, seed=seed)["accuracy"]) if tasks else None

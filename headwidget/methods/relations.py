@@ -1,23 +1,31 @@
-"""relations: what a head makes of a word, read from its weights alone: is the target among the largest entries of ``e W_V W_O U``?
+"""relations: what a head makes of a word, read from its weights alone.
 
-Where METHODS leaves room. *Copying* is any relation that maps each word to itself. *Norms*: no gain or scale is folded in, neither of the norm before
-attention nor of a norm behind W_O nor of the final norm; METHODS has ``e W_V W_O U`` and nothing else (the first MLP's own norm is applied, as it says).
-*Biases*: b_V passes through W_O with every word a head reads, so it is part of what the head writes and is added, ``(e W_V + b_V) W_O U``
-(``bias=False`` leaves it out); the bias of W_O belongs to no head, and the unembedding's to no layer: neither is added. *Ties*: see :mod:`.ranks`.
+A pair (source, target) is a hit where the target is among the largest entries of
+``e W_V W_O U``, with ``e`` the source's embedding. Details:
+
+- *Copying* is any relation that maps each word to itself.
+- *Norms*: no gain or scale is folded in, neither of the norm before attention nor of a norm
+  behind W_O nor of the final norm. Only the first MLP's own norm is applied.
+- *Biases*: b_V passes through W_O with every word that a head reads, so it is part of what
+  the head writes and is added, ``(e W_V + b_V) W_O U`` (``bias=False`` leaves it out). The
+  bias of W_O belongs to no head, and the unembedding's to no layer: neither is added.
+- *Ties*: see :mod:`headwidget.methods.extremes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from headwidget.methods.extremes import SAMPLE, extremes
 from headwidget.models import Layer, Model, hooks, weights
+from headwidget.scores.record import Display, Dropped, TaskRecord
 from headwidget.scoring.checks import at_least
-from headwidget.scoring.contract import Chunk, Method, Together, alone
+from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import Encoded, EncodedTask
 from headwidget.tasks import Task
 
@@ -26,7 +34,7 @@ FEWEST = 30
 VERY_LARGE = 30e9
 """Models with more weights do without the first MLP."""
 THRESHOLD = 0.15
-"""A head belongs to a category where a relation of it reaches this, to start with."""
+"""A head belongs to a category where one of its relations reaches this, by default."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +42,15 @@ class Relations:
     """Options of ``method="relations"``."""
 
     k: int | None = None
-    """Among how many of the largest entries the target must be. By default 10 and for copying 1; 25 and 3 for vocabularies above 100 000."""
+    """The target must be among so many of the largest entries.
+
+    By default 10 and for copying 1; 25 and 3 for vocabularies above 100 000.
+    """
     mlp: bool | None = None
-    """Above layer 0, read what layer 0's MLP makes of the embedding; by default yes, but for models of more than 30 billion weights."""
+    """Above layer 0, read what layer 0's MLP makes of the embedding.
+
+    By default yes, but for models of more than 30 billion weights.
+    """
     bias: bool = True
     """Add the value projection's bias, where there is one, to what a head reads."""
     chunk: int = 2**24
@@ -56,7 +70,8 @@ def check(model: Model) -> None:
     """Relations need the weights of a decoder."""
     if model.encoder:
         raise ValueError(
-            f"relations reads what a head writes towards the next token, but {model.name} ({model.family.name}) predicts masked ones."
+            f"relations reads what a head writes towards the next token, but {model.name} "
+            f"({model.family.name}) predicts masked ones."
         )
     weights.unembedding(model)
     for layer in model.layers:
@@ -68,44 +83,52 @@ def check(model: Model) -> None:
 
 
 def encode(tasks: Sequence[Task], model: Model, options: Relations, seed: int) -> list[EncodedTask]:
-    """Each relation's pairs as two tokens; pairs of words that are not one token behind a space are left out, and relations that none are left of."""
-    found = []
+    """Each relation's pairs as two tokens.
+
+    Pairs of words that are not single tokens behind a space are left out, and so are
+    relations of which no pair is left.
+    """
+    encoded = []
     for task in tasks:
-        sources, targets = (
-            tokens(model, [word.strip() for word in words])
-            for words in zip(*((e.prompt, e.answer) for e in task.examples))
-        )
-        kept = [
+        sources = tokens(model, [example.prompt.strip() for example in task.examples])
+        targets = tokens(model, [example.answer.strip() for example in task.examples])
+        pairs = [
             Encoded(f"{e.prompt.strip()} → {e.answer.strip()}", (source,), (0,), (target,))
             for e, source, target in zip(task.examples, sources, targets)
             if source is not None and target is not None
         ]
-        if kept:
-            found.append(EncodedTask(task.name, task.category, tuple(kept), (), 0))
-    if not found:
+        if pairs:
+            encoded.append(EncodedTask(task.name, task.category, tuple(pairs), (), 0))
+    if not encoded:
         first = tasks[0].examples[0]
         raise ValueError(
-            f"of the {sum(len(task) for task in tasks)} pairs there is none whose two words are single tokens of {model.name} behind a space "
-            f"(the first is {first.prompt.strip()!r} → {first.answer.strip()!r}); relations are read off single tokens."
+            f"of the {sum(len(task) for task in tasks)} pairs there is none whose two words are "
+            f"single tokens of {model.name} behind a space (the first is "
+            f"{first.prompt.strip()!r} → {first.answer.strip()!r}); relations are read off "
+            "single tokens."
         )
-    return found
+    return encoded
 
 
 def tokens(model: Model, words: list[str]) -> list[int | None]:
-    """Each word's token behind a space; None where it is not just one, or one that stands for any unknown word."""
-    before = list(model.tokenizer("a", add_special_tokens=False)["input_ids"])
-    alone = model.tokenizer([f" {word}" for word in words], add_special_tokens=False)["input_ids"]
-    behind = model.tokenizer([f"a {word}" for word in words], add_special_tokens=False)["input_ids"]
-    found: list[int | None] = []
-    for own, both in zip(
-        alone, behind
-    ):  # some tokenizers put a space of their own before a text that stands alone
-        ids = list(both[len(before) :]) if list(both[: len(before)]) == before else list(own)
-        known = (
+    """Each word's token behind a space; None for several tokens or the unknown token."""
+
+    def plain(text: Any) -> Any:
+        return model.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+    before = list(plain("a"))
+    alone = plain([f" {word}" for word in words])
+    behind = plain([f"a {word}" for word in words])
+    single: list[int | None] = []
+    for word_ids, joint_ids in zip(alone, behind):
+        # some tokenizers put a space of their own before a text that stands alone
+        follows = list(joint_ids[: len(before)]) == before
+        ids = list(joint_ids[len(before) :]) if follows else list(word_ids)
+        is_single = (
             len(ids) == 1 and ids[0] != model.tokenizer.unk_token_id and ids[0] < model.vocabulary
         )
-        found.append(ids[0] if known else None)
-    return found
+        single.append(ids[0] if is_single else None)
+    return single
 
 
 def rule(options: Relations, vocabulary: int, pairs: Sequence[tuple[int, int]]) -> int:
@@ -157,113 +180,104 @@ class Pairs:
 
     def hits(self, layer: Layer) -> Tensor:
         """Relation and suppression for every head of a layer, (2, pair, head)."""
-        e, w_o, width = (
-            (self.above if layer.index else self.at_first),
-            layer.w_o().detach().to(self.u.device),
-            self.u.shape[1],
-        )
+        embedded = self.above if layer.index else self.at_first
+        w_o = layer.w_o().detach().to(self.u.device)
         read = weights.values(self.model, layer)
-        most = max(SAMPLE, width, layer.heads * layer.head_dim)
-        found = []
-        for own in torch.split(torch.arange(len(self.source)), max(1, self.options.chunk // most)):
-            x = read.of(
-                e[self.source[own].to(e.device)].to(read.weight.device), bias=self.options.bias
-            ).to(self.u.device)  # (head, pair, head_dim)
-            there = own.to(self.u.device)
-            found.append(
-                torch.stack(
-                    extremes(x, w_o, self.u, self.target[there], self.k[there], self.options.chunk)
-                )
-            )
-        return torch.cat(found, dim=2).transpose(1, 2)
+        largest = max(SAMPLE, self.u.shape[1], layer.heads * layer.head_dim)
+        at_once = max(1, self.options.chunk // largest)
+        hits = []
+        for pairs in torch.split(torch.arange(len(self.source)), at_once):
+            e = embedded[self.source[pairs].to(embedded.device)].to(read.weight.device)
+            x = read.of(e, bias=self.options.bias).to(self.u.device)  # (head, pair, head_dim)
+            there = pairs.to(self.u.device)
+            targets, k = self.target[there], self.k[there]
+            hits.append(torch.stack(extremes(x, w_o, self.u, targets, k, self.options.chunk)))
+        return torch.cat(hits, dim=2).transpose(1, 2)
 
 
 def with_mlp(model: Model, options: Relations) -> bool:
     """Is the first MLP applied?"""
-    return (
-        sum(p.numel() for p in model.module.parameters()) <= VERY_LARGE
-        if options.mlp is None
-        else options.mlp
-    )
+    if options.mlp is not None:
+        return options.mlp
+    count: int = sum(p.numel() for p in model.module.parameters())
+    return count <= VERY_LARGE
 
 
-def together(
-    model: Model,
-    tasks: Sequence[EncodedTask],
-    batch_size: int | None,
-    options: Relations,
-    its: Together,
-) -> Iterator[tuple[EncodedTask, Chunk]]:
-    """A chunk a relation for every layer: all relations share what a layer's weights cost. Ctrl-C before the last layer leaves nothing whole to keep."""
-    pairs = {task.name: [(e.ids[0], e.answer[0]) for e in task.examples] for task in tasks}
+def run(job: Job) -> Iterator[Chunk | Report]:
+    """A chunk a relation for every layer: all relations share the cost of a layer's weights.
+
+    Ctrl-C before the last layer leaves no pair scored at all layers.
+    """
+    model, options = job.model, job.options
+    pairs: list[tuple[int, int]] = []  # of all relations, one after the other
+    k_of: dict[str, int] = {}
+    k_of_pair: list[int] = []
     with hooks.scoring(model):
-        k = {
-            name: rule(options, len(weights.unembedding(model)), own) for name, own in pairs.items()
-        }
-        everything = Pairs.of(
-            model,
-            [pair for own in pairs.values() for pair in own],
-            [k[name] for name, own in pairs.items() for _ in own],
-            options,
-        )
-    _report(model, tasks, k, options, its)
+        vocabulary = len(weights.unembedding(model))
+        for task in job.tasks:
+            task_pairs = [(e.ids[0], e.answer[0]) for e in task.examples]
+            k_of[task.name] = rule(options, vocabulary, task_pairs)
+            pairs += task_pairs
+            k_of_pair += [k_of[task.name]] * len(task_pairs)
+        everything = Pairs.of(model, pairs, k_of_pair, options)
+    yield _report(job, k_of)
     for row, layer in enumerate(model.layers):
         with hooks.scoring(model):
-            found = everything.hits(layer).float().cpu().numpy()  # (2, pair, head)
+            hits = everything.hits(layer).float().cpu().numpy()  # (2, pair, head)
         start = 0
-        for task in tasks:
+        for task in job.tasks:
             end = start + len(task.examples)
-            hit, suppressed = found[:, start:end, None]  # (pair, 1, head)
-            yield (
-                task,
-                Chunk(
-                    tuple(range(end - start)),
-                    slice(row, row + 1),
-                    hit,
-                    aspects={"suppression": suppressed},
-                ),
-            )
+            hit, suppressed = hits[:, start:end, None]  # (pair, 1, head)
+            runs, rows = tuple(range(end - start)), slice(row, row + 1)
+            yield Chunk(task.name, runs, rows, hit, aspects={"suppression": suppressed})
             start = end
-        its.note(f"layer {layer.index}", start / len(model.layers))
+        job.note(f"layer {layer.index}", start / len(model.layers))
 
 
-def _report(
-    model: Model, tasks: Sequence[EncodedTask], k: dict[str, int], options: Relations, its: Together
-) -> None:
+def _report(job: Job, k_of: dict[str, int]) -> Report:
     """What was left out and what is unreliable, relation by relation."""
-    left = {task.name: len(task.examples) for task in tasks}
-    its.meta |= {"mlp": with_mlp(model, options), "display": {"threshold": THRESHOLD}}
-    if len({task.category or task.name for task in tasks}) > 1:
-        its.meta["display"]["view"] = "categories"
-    for source in its.sources:
-        count, total = left.get(source.name, 0), len(source)
-        if not count:
-            its.meta.setdefault("left_out", {})[source.name] = (
-                f"none of its {total} pairs are single tokens"
-            )
-            continue
-        known = its.tasks.setdefault(source.name, {})
-        known |= {"k": k[source.name], "counted": "pair", "pairs": total}
-        if count < total:
-            known["dropped"] = [
-                {
-                    "why": "source or target is not a single token behind a space",
-                    "count": total - count,
-                }
-            ]
-        if count < FEWEST:
-            known["warning"] = (
-                f"Only {count} of its {total} pairs are single tokens of this model: with fewer than {FEWEST} pairs a relation's scores are unreliable."
-            )
+    counts = {task.name: len(task.examples) for task in job.tasks}
+    several = len({task.category or task.name for task in job.tasks}) > 1
+    display = Display(threshold=THRESHOLD, view="categories" if several else None)
+    left_out, tasks = {}, {}
+    for source in job.sources:
+        count, total = counts.get(source.name, 0), len(source)
+        if count:
+            tasks[source.name] = TaskReport(record=_record(k_of[source.name], count, total))
+        else:
+            left_out[source.name] = f"none of its {total} pairs are single tokens"
+    record: dict[str, Any] = {
+        "mlp": with_mlp(job.model, job.options),
+        "display": display.to_json(),
+    }
+    if left_out:
+        record["left_out"] = left_out
+    return Report(tasks, record)
+
+
+def _record(k: int, count: int, total: int) -> dict[str, Any]:
+    """The record of a relation of which ``count`` of ``total`` pairs are scored."""
+    dropped, warning = [], None
+    if count < total:
+        why = "source or target is not a single token behind a space"
+        dropped.append(Dropped(why=why, count=total - count))
+    if count < FEWEST:
+        warning = (
+            f"Only {count} of its {total} pairs are single tokens of this model: with fewer than "
+            f"{FEWEST} pairs a relation's scores are unreliable."
+        )
+    record = TaskRecord(k=k, counted="pair", pairs=total, dropped=tuple(dropped), warning=warning)
+    return record.to_json()
 
 
 METHOD = Method(
     "relations",
-    alone,
+    run,
     Relations,
     signed=False,
+    together=True,
     check=check,
-    together=together,
     encode=encode,
-    steps=lambda tasks, _: (sum(len(t.examples) for t in tasks), "pairs"),
+    steps=lambda tasks, _: (sum(len(task.examples) for task in tasks), "pairs"),
+    about="The share of a relation's pairs whose target the head's weights promote.",
 )

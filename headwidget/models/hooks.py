@@ -1,6 +1,8 @@
-"""Hooks: read z (batch, seq, head, dim) and gate heads. The only place that registers hooks; each is a context manager that removes its own.
+"""Hooks: read z (batch, seq, head, dim) and gate heads.
 
-Attention stays as the user set it (sdpa stays sdpa): only the output projection's input and a few modules' calls are touched.
+The only module that registers hooks; each is a context manager that removes its own.
+Attention stays as the user set it (sdpa stays sdpa): only the output projection's input
+and a few modules' calls are touched.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stoppable(stop: threading.Event) -> Iterator[None]:
-    """Whatever this thread runs inside ends with :class:`Stopped` at the next layer of a forward, or of a backward to gates, once ``stop`` is set."""
+    """Let this thread's work end with :class:`Stopped` once ``stop`` is set.
+
+    That happens at the next layer of a forward, or of a backward to gates.
+    """
     before, _thread.stop = getattr(_thread, "stop", None), stop
     try:
         yield
@@ -39,22 +44,25 @@ def stoppable(stop: threading.Event) -> Iterator[None]:
 
 
 def check_stop() -> None:
-    """Go on, unless this thread was asked to stop."""
-    if (stop := _asked_to_stop()) is not None:
-        _stop_at(stop)
+    """Raise :class:`Stopped` where this thread was asked to stop."""
+    if (stop := _stop_event()) is not None:
+        _raise_if_set(stop)
 
 
-def _asked_to_stop() -> threading.Event | None:
+def _stop_event() -> threading.Event | None:
     return getattr(_thread, "stop", None)
 
 
-def _stop_at(stop: threading.Event) -> None:
+def _raise_if_set(stop: threading.Event) -> None:
     if stop.is_set():
         raise Stopped
 
 
 def here() -> Callable[[], bool]:
-    """Tells whether code runs on the thread that called this. A hook is for its own thread: a forward in another cell is left as it is, and not seen."""
+    """A test whether code runs on the thread that called ``here``.
+
+    A hook acts on its own thread only: a forward in another cell is neither seen nor changed.
+    """
     owner = threading.get_ident()
     return lambda: threading.get_ident() == owner
 
@@ -64,7 +72,9 @@ def here() -> Callable[[], bool]:
 
 @contextmanager
 def read(model: Model, take: Take) -> Iterator[None]:
-    """Call ``take(row, z)`` for every attention layer as the model runs; ``row`` counts layers with attention, z is (batch, seq, head, dim).
+    """Call ``take(row, z)`` for every attention layer as the model runs.
+
+    ``row`` counts the layers with attention; z is (batch, seq, head, dim).
 
     >>> import headwidget as hw, torch
     >>> from headwidget.models import hooks
@@ -84,9 +94,10 @@ def read(model: Model, take: Take) -> Iterator[None]:
 
 @contextmanager
 def gate(model: Model, gates: Tensor, fill: Tensor | None = None) -> Iterator[None]:
-    """Multiply each head's z by its gate: ``gates`` is (layer, head), or (batch, layer, head) for a gate per sample. Ones change nothing, bit for bit.
+    """Multiply each head's z by its gate. Ones change nothing, bit for bit.
 
-    With ``fill`` (layer, head, dim), what a gate takes away is replaced: ``g * z + (1 - g) * fill``.
+    ``gates`` is (layer, head), or (batch, layer, head) for a gate per sample. With ``fill``
+    (layer, head, dim), what a gate takes away is replaced: ``g * z + (1 - g) * fill``.
     """
     if gates.shape[-2:] != model.shape:
         raise ValueError(
@@ -100,8 +111,9 @@ def gate(model: Model, gates: Tensor, fill: Tensor | None = None) -> Iterator[No
         out = z * g
         if fill is not None:
             out = out + (1 - g) * fill[row].to(z.device, z.dtype)
-        if (stop := _asked_to_stop()) is not None and out.requires_grad:
-            out.register_hook(lambda _: _stop_at(stop))  # type: ignore[no-untyped-call]  # on its way back, which may be in a thread of torch's own
+        if (stop := _stop_event()) is not None and out.requires_grad:
+            # The backward may run in a thread of torch's own, so it is given the event.
+            out.register_hook(lambda _: _raise_if_set(stop))  # type: ignore[no-untyped-call]
         return out.reshape(flat.shape)
 
     with _on_projections(model, hook):
@@ -110,7 +122,7 @@ def gate(model: Model, gates: Tensor, fill: Tensor | None = None) -> Iterator[No
 
 @contextmanager
 def unembed_at(model: Model, positions: Tensor) -> Iterator[None]:
-    """Compute logits at ``positions`` (batch, k) only: the model then gives (batch, k, vocabulary)."""
+    """Compute logits at ``positions`` (batch, k) only, (batch, k, vocabulary)."""
     fired, mine = 0, here()
 
     def hook(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -127,7 +139,8 @@ def unembed_at(model: Model, positions: Tensor) -> Iterator[None]:
         handle.remove()
     if not fired:
         raise RuntimeError(
-            f"{type(model.unembedding).__name__}, the unembedding of {model.name}, never ran: its logits are made elsewhere."
+            f"{type(model.unembedding).__name__}, the unembedding of {model.name}, never ran: "
+            "its logits are made elsewhere."
         )
 
 
@@ -149,47 +162,53 @@ def watch(module: nn.Module, see: Callable[[Any, Any, Any], None]) -> Iterator[N
 
 @contextmanager
 def stand_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Let ``forward`` answer in the module's place for a while."""
-    had = module.__dict__.get("forward")  # accelerate keeps a wrapper of its own here
-    own, mine = module.forward, here()
+    """Let ``forward`` answer in the module's place."""
+    wrapper = module.__dict__.get("forward")  # accelerate keeps one of its own here
+    original, mine = module.forward, here()
 
     def answer(*args: Any, **kwargs: Any) -> Any:
-        return (forward if mine() else own)(*args, **kwargs)
+        return (forward if mine() else original)(*args, **kwargs)
 
     module.forward = answer
     try:
         yield
     finally:
-        if had is None:
+        if wrapper is None:
             del module.__dict__["forward"]
         else:
-            module.forward = had
+            module.forward = wrapper
 
 
 @contextmanager
 def frozen(model: Model) -> Iterator[None]:
-    """Evaluation mode and no gradients to weights inside; every module and parameter is as it was afterwards. Other threads' scoring waits meanwhile; a plain
-    forward of theirs does not, and finds the model in evaluation mode."""
+    """Evaluation mode and no gradients to weights; afterwards everything is as it was.
+
+    Other threads' scoring waits meanwhile. A plain forward of theirs does not wait, and finds
+    the model in evaluation mode.
+    """
     with model.lock:
         check_stop()
         training = [m for m in model.module.modules() if m.training]
-        wanting = [p for p in model.module.parameters() if p.requires_grad]
+        trainable = [p for p in model.module.parameters() if p.requires_grad]
         try:
             for m in training:
                 m.training = False
-            for p in wanting:
+            for p in trainable:
                 p.requires_grad_(False)
             yield
         finally:
             for m in training:
                 m.training = True
-            for p in wanting:
+            for p in trainable:
                 p.requires_grad_(True)
 
 
 @contextmanager
 def scoring(model: Model) -> Iterator[None]:
-    """Frozen, and nothing kept for a backward. Never held across a yield: the caller's own code must not run inside."""
+    """Frozen, and nothing kept for a backward.
+
+    Never held across a yield: the caller's own code must not run inside.
+    """
     with frozen(model), without_backward():
         yield
 
@@ -200,7 +219,7 @@ def by_head(flat: Tensor, layer: Layer) -> Tensor:
 
 
 def take_positions(hidden: Tensor, positions: Tensor) -> Tensor:
-    """(batch, seq, …), (batch, k) -> (batch, k, …): the rows of each sample at its own positions."""
+    """Each sample at its own positions: (batch, seq, …), (batch, k) -> (batch, k, …)."""
     rows = torch.arange(len(positions), device=hidden.device)[:, None]
     return hidden[rows, positions.to(hidden.device)]
 
@@ -209,7 +228,10 @@ def take_positions(hidden: Tensor, positions: Tensor) -> Tensor:
 def _on_projections(
     model: Model, hook: Callable[[int, Layer, Tensor], Tensor | None]
 ) -> Iterator[None]:
-    """Run ``hook(row, layer, z)`` before every output projection; a tensor it gives replaces the projection's input."""
+    """Run ``hook(row, layer, z)`` before every output projection.
+
+    A tensor that it returns replaces the projection's input.
+    """
     fired = [0] * len(model.layers)
     ran, mine = 0, here()
 
@@ -238,5 +260,6 @@ def _on_projections(
     if ran and not all(fired):
         silent = model.layers[fired.index(0)].name
         raise RuntimeError(
-            f"{silent} was never called while the model ran, so its heads could not be reached (does the layer use its weight directly?)."
+            f"{silent} was never called while the model ran, so its heads could not be reached "
+            "(does the layer use its weight directly?)."
         )

@@ -1,4 +1,4 @@
-"""Models: what ``families.py`` says of a model, found in the live one and checked on load. Nothing else knows architectures."""
+"""Models: the places that ``families.py`` names, found in the live model and checked on load."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ class Layer:
     heads: int
     head_dim: int
     inside: bool
-    """True when the projection is part of the attention module, so that the module's output is already projected."""
+    """Is the projection part of the attention module, whose output is then projected?"""
     plain: bool | None = None
-    """Is the projection just its weight? Found out by :meth:`look`; an adapter, a quantiser or a hook may make it more."""
+    """Is the projection just its weight? Set by :meth:`look`; an adapter, a quantiser or a
+    hook may make it more."""
 
     def w_o(self) -> Tensor:
         """W_O by head, (head, head_dim, width); a view of the live weight."""
@@ -41,34 +42,42 @@ class Layer:
         weight = self._weight()
         if weight is None or not self.plain:
             raise TypeError(
-                f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as plain numbers (quantised, adapted, or offloaded to "
-                "disk?); load the model whole, unquantised and merged, or use method='gradient' or 'ablation', which run the layer itself."
+                f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as "
+                "plain numbers (quantised, adapted, or offloaded to disk?); load the model whole, "
+                "unquantised and merged, or use method='gradient' or 'ablation', which run the "
+                "layer itself."
             )
         return weight.reshape(self.heads, self.head_dim, -1)
 
     def writes(self, z: Tensor, head: int) -> Tensor:
-        """What one head with output ``z`` (…, head_dim) writes, without the bias, (…, width): by its rows of W_O where they can be read, else by the layer."""
+        """What one head with output ``z`` (…, head_dim) writes, without the bias, (…, width).
+
+        Its rows of W_O are used where they can be read, else the layer itself.
+        """
         weight = self._weight() if self.plain else None
-        own = slice(head * self.head_dim, (head + 1) * self.head_dim)
+        rows = slice(head * self.head_dim, (head + 1) * self.head_dim)
         if weight is not None:
-            return z @ weight[own]
-        alone = z.new_zeros(*z.shape[:-1], self.heads * self.head_dim)
-        bias: Tensor = self.projection(alone)
-        alone[..., own] = z
-        written: Tensor = self.projection(alone)
+            return z @ weight[rows]
+        all_heads = z.new_zeros(*z.shape[:-1], self.heads * self.head_dim)
+        bias: Tensor = self.projection(all_heads)
+        all_heads[..., rows] = z
+        written: Tensor = self.projection(all_heads)
         return written - bias
 
     def look(self) -> None:
-        """Find out whether the projection does what its weight says. The host waits for the answer, so this comes before a loop, never in it."""
+        """Find out whether the projection does what its weight says.
+
+        The host waits for the device here, so this belongs before a loop, never in it.
+        """
         weight = self._weight()
         self.plain = weight is not None and is_plain(self.projection, weight)
 
     def _weight(self) -> Tensor | None:
-        """What looks like W_O, (heads * head_dim, width), where it is there to be read."""
+        """What looks like W_O, (heads * head_dim, width); None where it cannot be read."""
         weight = linear_weight(self.projection)
-        return (
-            weight if weight is not None and weight.shape[0] == self.heads * self.head_dim else None
-        )
+        if weight is None or weight.shape[0] != self.heads * self.head_dim:
+            return None
+        return weight
 
 
 _LOCKS: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
@@ -76,7 +85,10 @@ _LOCKING = threading.Lock()
 
 
 class Model:
-    """A transformer with its tokenizer and the places of its heads, as :func:`load` gives it. The model itself is left as it is."""
+    """A transformer with its tokenizer and the places of its heads, as :func:`load` gives it.
+
+    The transformer itself is left as it is.
+    """
 
     def __init__(self, module: Any, tokenizer: Any, *, name: str | None = None) -> None:
         self.module: Any = module
@@ -95,29 +107,55 @@ class Model:
         self.head_dim: int = self.layers[0].head_dim
         self.context: int | None = _context(text, self.family)
         self.rope_switch: int | None = _rope_switch(text)
-        """Inputs longer than this are rotated in another way than shorter ones (longrope), so the two never share a batch or a prefix."""
+        """Longest input before longrope switches to its long factors; None without longrope."""
         if self.encoder and getattr(text, "is_decoder", False):
             raise ValueError(
-                f"{type(module).__name__} is a {self.family.name} turned into a decoder; headwidget scores it as the encoder it was made for only."
+                f"{type(module).__name__} is a {self.family.name} turned into a decoder; "
+                "headwidget scores it as the encoder it was made for only."
             )
         unembedding = module.get_output_embeddings()
         if unembedding is None:
             raise ValueError(
-                f"{type(module).__name__} has no language-model head, so it gives no answer to score; load the checkpoint with its head, "
-                "e.g. AutoModelForCausalLM or AutoModelForMaskedLM."
+                f"{type(module).__name__} has no language-model head, so it gives no answer to "
+                "score; load the checkpoint with its head, e.g. AutoModelForCausalLM or "
+                "AutoModelForMaskedLM."
             )
         self.unembedding: nn.Module = unembedding
 
     @property
     def lock(self) -> threading.RLock:
-        """Who holds it has the model to himself: hooks and gates are the model's own, so two threads must never run it at the same time."""
+        """Only one thread may run the model at a time: hooks and gates act on all its calls."""
         with _LOCKING:
             return _LOCKS.setdefault(self.module, threading.RLock())
 
     @property
     def encoder(self) -> bool:
-        """True for masked language models: every token sees every other, and the answer is read at masked positions."""
+        """True for masked language models.
+
+        Every token sees every other, and the answer is read at masked positions.
+        """
         return self.family.head == "masked"
+
+    @property
+    def hybrid(self) -> bool:
+        """True where some blocks have no attention (Jamba): they keep states of another kind."""
+        return len(self.blocks) != len(self.layers)
+
+    @property
+    def can_share_prefix(self) -> bool:
+        """Can several prompts go on from the keys and values of one prefix?
+
+        Not in an encoder, where every token sees all others, nor in a hybrid model, whose
+        blocks without attention keep more than keys and values.
+        """
+        return not self.encoder and not self.hybrid
+
+    def switches_rope(self, length: int) -> bool:
+        """Does the model rotate an input of ``length`` tokens the long way (longrope)?
+
+        An input that is rotated so never shares a batch with one that is not, nor a prefix.
+        """
+        return self.rope_switch is not None and length > self.rope_switch
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -128,34 +166,38 @@ class Model:
     def device(self) -> torch.device:
         """Where token ids go in."""
         embedding = self.module.get_input_embeddings()
-        where: torch.device = next(embedding.parameters()).device
-        return (
-            where if where.type != "meta" else torch.device(embedding._hf_hook.execution_device)
-        )  # offloaded by accelerate
+        device: torch.device = next(embedding.parameters()).device
+        if device.type == "meta":  # offloaded by accelerate
+            return torch.device(embedding._hf_hook.execution_device)
+        return device
 
     @property
     def dtype(self) -> torch.dtype:
         """The weights' dtype."""
-        found: torch.dtype = next(
-            p.dtype for p in self.module.parameters() if p.is_floating_point()
-        )
-        return found
+        dtypes = (p.dtype for p in self.module.parameters() if p.is_floating_point())
+        dtype: torch.dtype = next(dtypes)
+        return dtype
 
     @property
     def final_norm(self) -> nn.Module | None:
-        """The norm before the unembedding; None where the residual stream does not reach the logits linearly."""
+        """The norm before the unembedding.
+
+        None where the residual stream does not reach the logits linearly.
+        """
         text = self.config.get_text_config()
         if getattr(text, "apply_residual_connection_post_layernorm", False):
             return None  # a BLOOM whose stream goes through its norms
-        if (
-            getattr(text, "do_layer_norm_before", True) is False
-            or getattr(text, "word_embed_proj_dim", text.hidden_size) != text.hidden_size
-        ):
+        norms_after = getattr(text, "do_layer_norm_before", True) is False
+        projects = getattr(text, "word_embed_proj_dim", text.hidden_size) != text.hidden_size
+        if norms_after or projects:
             return None  # OPT-350m: norms after each layer, and a projection behind them
         return _submodule(self.module, self.family.final_norm) if self.family.final_norm else None
 
     def fingerprint(self) -> str:
-        """A short hash over a sample of every weight of every layer: tells a fine-tuned model from its base where names do not."""
+        """A short hash over a sample of every weight of every layer.
+
+        It tells a fine-tuned model from its base where their names do not.
+        """
         digest = hashlib.sha256()
         for block in self.blocks:
             for parameter in (p for p in block.parameters() if not p.is_meta):
@@ -177,7 +219,10 @@ class Model:
 
     def __repr__(self) -> str:
         layers, heads = self.shape
-        return f"Model({self.name}, {self.family.name}, {layers} layers x {heads} heads of {self.head_dim}, {self.dtype}, {self.device})"
+        return (
+            f"Model({self.name}, {self.family.name}, {layers} layers x {heads} heads of "
+            f"{self.head_dim}, {self.dtype}, {self.device})"
+        )
 
 
 def _family(config: Any, module: nn.Module) -> Family:
@@ -185,16 +230,17 @@ def _family(config: Any, module: nn.Module) -> Family:
     if kind in FAMILIES:
         return FAMILIES[kind]
     width = config.get_text_config().hidden_size
-    seen = [
-        n
-        for n, m in module.named_modules()
-        if _in_width(m) is not None and _out_width(m) == width and "att" in n.lower()
+    candidates = [
+        name
+        for name, part in module.named_modules()
+        if _in_width(part) is not None and _out_width(part) == width and "att" in name.lower()
     ]
-    looked = (
-        f"Its attention holds {seen[-1]!r}, which may be the output projection. " if seen else ""
-    )
+    hint = ""
+    if candidates:
+        hint = f"Its attention holds {candidates[-1]!r}, which may be the output projection. "
     raise ValueError(
-        f"the model family {kind!r} is not in headwidget's table ({', '.join(sorted(FAMILIES))}). {looked}"
+        f"the model family {kind!r} is not in headwidget's table "
+        f"({', '.join(sorted(FAMILIES))}). {hint}"
         "Teach it with hw.register(hw.Family(name, blocks=…, attention=…, projection=…))."
     )
 
@@ -202,33 +248,37 @@ def _family(config: Any, module: nn.Module) -> Family:
 def _find_layers(
     module: nn.Module, family: Family, heads: int, text: Any
 ) -> tuple[tuple[nn.Module, ...], tuple[Layer, ...]]:
-    """Every block, and every block's attention, each projection checked to be n_heads * head_dim wide."""
+    """Every block, and every block's attention.
+
+    Each output projection is checked to be n_heads * head_dim wide.
+    """
     holder = _submodule(module, family.blocks)
     if not isinstance(holder, nn.ModuleList):
         raise ValueError(
-            f"{type(module).__name__} has no list of layers at {family.blocks!r}, where family {family.name!r} keeps them; load the model with "
-            "its language-model head (AutoModelForCausalLM or AutoModelForMaskedLM), or hw.register the family's own paths."
+            f"{type(module).__name__} has no list of layers at {family.blocks!r}, where family "
+            f"{family.name!r} keeps them; load the model with its language-model head "
+            "(AutoModelForCausalLM or AutoModelForMaskedLM), or hw.register the family's own paths."
         )
     names = {id(m): n for n, m in module.named_modules()}
     head_dim = int(getattr(text, "head_dim", None) or text.hidden_size // heads)
     layers = []
     for index, block in enumerate(holder):
-        attention, projection = (
-            _submodule(block, family.attention),
-            _submodule(block, family.projection),
-        )
+        attention = _submodule(block, family.attention)
+        projection = _submodule(block, family.projection)
         if attention is None:
             continue  # a hybrid model's layer without attention
         name = f"{family.blocks}.{index}.{family.projection}"
         if projection is None:
             raise ValueError(
-                f"{names[id(attention)]} ({type(attention).__name__}) has no output projection {name!r}: is it fused with another layer?"
+                f"{names[id(attention)]} ({type(attention).__name__}) has no output projection "
+                f"{name!r}: is it fused with another layer?"
             )
         width = _in_width(projection)
         if width != heads * head_dim:
             raise ValueError(
-                f"{name} ({type(projection).__name__}) takes {width} numbers in, not {heads} heads x {head_dim} = {heads * head_dim}: its input is not "
-                "the heads' outputs side by side (a fused projection?), so heads cannot be told apart there."
+                f"{name} ({type(projection).__name__}) takes {width} numbers in, not {heads} heads "
+                f"x {head_dim} = {heads * head_dim}: its input is not the heads' outputs side by "
+                "side (a fused projection?), so heads cannot be told apart there."
             )
         post = _submodule(block, family.post_norm) if family.post_norm else None
         inside = any(m is projection for m in attention.modules())
@@ -237,7 +287,8 @@ def _find_layers(
         )
     if not layers:
         raise ValueError(
-            f"no layer of {type(module).__name__} has attention at {family.blocks}.*.{family.attention}; there are no heads to score."
+            f"no layer of {type(module).__name__} has attention at "
+            f"{family.blocks}.*.{family.attention}; there are no heads to score."
         )
     return tuple(holder), tuple(layers)
 
@@ -282,4 +333,6 @@ def _in_width(module: nn.Module) -> int | None:
 
 
 def _out_width(module: nn.Module) -> int | None:
-    return int(module.nf) if is_conv1d(module) else getattr(module, "out_features", None)  # type: ignore[arg-type]
+    if is_conv1d(module):
+        return int(module.nf)  # type: ignore[arg-type]
+    return getattr(module, "out_features", None)

@@ -1,4 +1,7 @@
-"""Weights read as the maps they are: a head's values, its output, the unembedding; and what the first MLP makes of an embedding. No forward of the model."""
+"""Weights read as linear maps: a head's values and output, the unembedding, the first MLP.
+
+Nothing here runs a forward of the whole model.
+"""
 
 from __future__ import annotations
 
@@ -22,34 +25,32 @@ def is_conv1d(module: nn.Module) -> bool:
 
 
 def linear_weight(module: nn.Module) -> Tensor | None:
-    """The weight of a linear map, (in, out), where it is there to be read."""
+    """The weight of a linear map, (in, out); None where it cannot be read."""
     weight = getattr(module, "weight", None)
-    if (
-        not isinstance(weight, Tensor)
-        or not weight.is_floating_point()
-        or weight.dim() != 2
-        or weight.is_meta
-        or weight.dtype.itemsize < 2
-    ):
+    if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.dim() != 2:
+        return None
+    if weight.is_meta or weight.dtype.itemsize < 2:  # offloaded, or quantised to 8 bits
         return None
     return weight if is_conv1d(module) else weight.T  # nn.Linear keeps (out, in)
 
 
 def is_plain(module: nn.Module, weight: Tensor) -> bool:
-    """Does a linear map do what its weight (in, out) says? An adapter, a quantiser or a hook may make it more."""
-    probe = (
-        torch.linspace(-1, 1, len(weight), device=weight.device).cos().to(weight.dtype)[None, None]
-    )  # (1, 1, in)
+    """Does a linear map do what its weight (in, out) says?
+
+    An adapter, a quantiser or a hook may make it more.
+    """
+    ramp = torch.linspace(-1, 1, len(weight), device=weight.device).cos()
+    probe = ramp.to(weight.dtype)[None, None]  # (1, 1, in)
     with torch.no_grad():
-        done, read = module(probe) - module(torch.zeros_like(probe)), probe @ weight
-    size = read.abs().max() + 1e-12
-    return torch.allclose(
-        done / size, read / size, rtol=0, atol=1e-3 if weight.dtype.itemsize >= 4 else 5e-2
-    )
+        output = module(probe) - module(torch.zeros_like(probe))
+        expected = probe @ weight
+    size = expected.abs().max() + 1e-12
+    tolerance = 1e-3 if weight.dtype.itemsize >= 4 else 5e-2
+    return torch.allclose(output / size, expected / size, rtol=0, atol=tolerance)
 
 
 def working(dtype: torch.dtype) -> torch.dtype:
-    """What numbers are worked out in: float32, or float64 for float64 weights."""
+    """The dtype to compute in: float32, or float64 for float64 weights."""
     return torch.promote_types(dtype, torch.float32)
 
 
@@ -58,7 +59,7 @@ def working(dtype: torch.dtype) -> torch.dtype:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """W_V by key-value head, and its bias where it has one: what a head reads of a residual stream."""
+    """W_V by key-value head, and its bias where it has one."""
 
     weight: Tensor  # (kv head, width, head_dim)
     bias: Tensor | None  # (kv head, head_dim)
@@ -80,40 +81,39 @@ def values(model: Model, layer: Layer) -> Values:
     module = _part(layer.block, family.value)
     if module is None:
         raise ValueError(
-            f"there is no value projection {name!r} where family {family.name!r} keeps it; say where it is: hw.register(hw.Family(…, value=…, packed=…))."
+            f"there is no value projection {name!r} where family {family.name!r} keeps it; say "
+            "where it is: hw.register(hw.Family(…, value=…, packed=…))."
         )
     weight = linear_weight(module)
     if weight is None or not is_plain(module, weight):
         raise TypeError(
-            f"{name} is a {type(module).__name__} whose weight cannot be read as plain numbers (quantised, adapted, or offloaded to disk?); "
-            "load the model whole, unquantised and merged."
+            f"{name} is a {type(module).__name__} whose weight cannot be read as plain numbers "
+            "(quantised, adapted, or offloaded to disk?); load the model whole, unquantised and "
+            "merged."
         )
     bias: Tensor | None = getattr(module, "bias", None)
-    heads = {None: groups, "blocks": layer.heads + 2 * groups, "groups": layer.heads + 2 * groups}[
-        family.packed
-    ]
+    heads = groups if family.packed is None else layer.heads + 2 * groups
     if weight.shape[1] != heads * dim:
         raise ValueError(
-            f"{name} gives {weight.shape[1]} numbers, not {heads} heads x {dim} = {heads * dim}, so the heads' values cannot be told apart in it; "
-            "say how it is laid out: hw.register(hw.Family(…, value=…, packed=…))."
+            f"{name} gives {weight.shape[1]} numbers, not {heads} heads x {dim} = {heads * dim}, "
+            "so the heads' values cannot be told apart in it; say how it is laid out: "
+            "hw.register(hw.Family(…, value=…, packed=…))."
         )
-    both = [
-        part.detach() for part in (weight.T, bias) if part is not None
-    ]  # (heads * dim, width) and (heads * dim,)
-    read = [
-        _value_rows(part, layer.heads, groups, dim, family.packed) for part in both
-    ]  # (kv head, dim, …)
-    return Values(
-        read[0].transpose(1, 2), read[1] if bias is not None else None, layer.heads // groups
-    )
+
+    def value_rows(rows: Tensor) -> Tensor:  # (heads * dim, …) -> (kv head, dim, …)
+        return _value_rows(rows.detach(), layer.heads, groups, dim, family.packed)
+
+    by_head = value_rows(weight.T).transpose(1, 2)  # (kv head, width, dim)
+    return Values(by_head, None if bias is None else value_rows(bias), layer.heads // groups)
 
 
 def _value_rows(rows: Tensor, heads: int, groups: int, dim: int, packed: str | None) -> Tensor:
     """The rows that make values, (kv head, dim, …)."""
     if packed == "groups":  # for each group: its queries, its key, its value
         return rows.reshape(groups, heads // groups + 2, dim, *rows.shape[1:])[:, -1]
-    own = rows[(heads + groups) * dim :] if packed == "blocks" else rows
-    return own.reshape(groups, dim, *rows.shape[1:])
+    if packed == "blocks":  # all queries, all keys, all values
+        rows = rows[(heads + groups) * dim :]
+    return rows.reshape(groups, dim, *rows.shape[1:])
 
 
 # ---- from tokens, to tokens ----
@@ -121,22 +121,24 @@ def _value_rows(rows: Tensor, heads: int, groups: int, dim: int, packed: str | N
 
 def embedded(model: Model, tokens: Tensor) -> Tensor:
     """The embeddings of ``tokens``, (token, width), as the model's embedding gives them."""
-    found: Tensor = model.module.get_input_embeddings()(tokens.to(model.device))
-    return found
+    embeddings: Tensor = model.module.get_input_embeddings()(tokens.to(model.device))
+    return embeddings
 
 
 def unembedding(model: Model) -> Tensor:
-    """U, (vocabulary, width); its bias, which is the same whatever a head says, is no part of it."""
+    """U, (vocabulary, width), without its bias, which no head changes."""
     weight = linear_weight(model.unembedding)
     if weight is None:
         raise TypeError(
-            f"the unembedding of {model.name}, a {type(model.unembedding).__name__}, cannot be read as plain numbers (quantised, or offloaded to disk?); "
-            "load the model whole and unquantised."
+            f"the unembedding of {model.name}, a {type(model.unembedding).__name__}, cannot be "
+            "read as plain numbers (quantised, or offloaded to disk?); load the model whole and "
+            "unquantised."
         )
     width = model.layers[0].w_o().shape[-1]
     if weight.shape[0] != width:
         raise ValueError(
-            f"the unembedding of {model.name} reads {weight.shape[0]} numbers where heads write {width}: there is a projection between them."
+            f"the unembedding of {model.name} reads {weight.shape[0]} numbers where heads write "
+            f"{width}: there is a projection between them."
         )
     return weight.T.detach()
 
@@ -144,42 +146,37 @@ def unembedding(model: Model) -> Tensor:
 def first_mlp(model: Model, e: Tensor) -> Tensor:
     """Layer 0's MLP applied to layer 0's pre-MLP norm of ``e`` (row, width)."""
     block, family = model.blocks[0], model.family
-    parts = [_part(block, name) for name in family.mlp]
-    norm = next(
-        (found for name in family.mlp_norm if (found := _part(block, name)) is not None), None
-    )
-    if None in parts or (norm is None and family.mlp_norm):
-        missing = family.mlp if None in parts else family.mlp_norm
+    mlp = [module for name in family.mlp if (module := _part(block, name)) is not None]
+    norms = [module for name in family.mlp_norm if (module := _part(block, name)) is not None]
+    complete = len(mlp) == len(family.mlp)
+    if not complete or (family.mlp_norm and not norms):
+        missing = family.mlp_norm if complete else family.mlp
         raise ValueError(
-            f"block 0 of {model.name} has no {' or '.join(map(repr, missing))}, where family {family.name!r} keeps its MLP and the norm before it; say "
-            "where they are with hw.register(hw.Family(…, mlp=…, mlp_norm=…)), or leave the first MLP out: mlp=False."
+            f"block 0 of {model.name} has no {' or '.join(map(repr, missing))}, where family "
+            f"{family.name!r} keeps its MLP and the norm before it; say where they are with "
+            "hw.register(hw.Family(…, mlp=…, mlp_norm=…)), or leave the first MLP out: mlp=False."
         )
-    return torch.cat(
-        [
-            _through([part for part in (norm, *parts) if part is not None], rows)
-            for rows in torch.split(e, ROWS)
-        ]
-    )
+    modules = [*norms[:1], *mlp]
+    return torch.cat([_through(modules, rows) for rows in torch.split(e, ROWS)])
 
 
-def _through(parts: list[nn.Module], rows: Tensor) -> Tensor:
+def _through(modules: list[nn.Module], rows: Tensor) -> Tensor:
+    """The rows after one module after the other."""
     x: Any = rows[None]  # (1, row, width), as blocks are fed
-    for part in parts:
-        own = next(part.parameters(), None)
-        x = (
-            x if own is None or own.is_meta else x.to(own.device)
-        )  # block 0 may be elsewhere than the embedding
-        adds = (
-            "residual" in inspect.signature(part.forward).parameters
-        )  # BLOOM's MLP adds the stream itself
-        x = part(x, torch.zeros_like(x)) if adds else part(x)
-        x = x[0] if isinstance(x, tuple) else x  # some mixtures of experts give their routing too
+    for module in modules:
+        parameter = next(module.parameters(), None)
+        if parameter is not None and not parameter.is_meta:
+            x = x.to(parameter.device)  # block 0 may be on another device than the embedding
+        # BLOOM's MLP adds the residual stream itself.
+        adds = "residual" in inspect.signature(module.forward).parameters
+        x = module(x, torch.zeros_like(x)) if adds else module(x)
+        x = x[0] if isinstance(x, tuple) else x  # some mixtures of experts return their routing
     out: Tensor = x[0]
     return out
 
 
 def _part(block: nn.Module, path: str) -> nn.Module | None:
-    found: Any = block
+    part: Any = block
     for name in path.split("."):
-        found = getattr(found, name, None)
-    return found if isinstance(found, nn.Module) else None
+        part = getattr(part, name, None)
+    return part if isinstance(part, nn.Module) else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from headwidget.scores import threshold as rules
 
 if TYPE_CHECKING:
@@ -15,7 +17,9 @@ class Categories(Mapping[str, str]):
     """The category of each task that has one, read-only; called, the categories of each head.
 
     >>> from headwidget import HeadScores
-    >>> scores = HeadScores.from_arrays({"copy": [[0.1, 0.9]], "name": [[0.0, 0.2]]}, method="mine", categories={"copy": "Algorithmic", "name": "Algorithmic"})
+    >>> arrays = {"copy": [[0.1, 0.9]], "name": [[0.0, 0.2]]}
+    >>> categories = {"copy": "Algorithmic", "name": "Algorithmic"}
+    >>> scores = HeadScores.from_arrays(arrays, method="mine", categories=categories)
     >>> scores.categories["copy"], scores.categories(0.15)
     ('Algorithmic', {(0, 0): frozenset(), (0, 1): frozenset({'Algorithmic'})})
     """
@@ -28,29 +32,29 @@ class Categories(Mapping[str, str]):
     def __call__(
         self, threshold: float | None = None, **settings: Any
     ) -> dict[tuple[int, int], frozenset[str]]:
-        """For each head, as (layer, head), the set of its categories: those with a task in which it reaches ``threshold``; no category, an empty set.
+        """For each head, as (layer, head), the set of its categories.
 
-        It is what the categories view shows, and takes its settings: ``rule``, ``sign``, ``reduction``, ``normalize``, and ``tasks`` (which ones count).
-        A task without a category is one of its own. Without a threshold, heads are sorted as the view starts: at 0.15 for relations, else at each
-        task's elbow.
+        They are those with a task in which the head reaches ``threshold``; the set of a
+        head without any is empty. It is what the categories view shows, and takes its
+        settings: ``rule``, ``sign``, ``reduction``, ``normalize``, and ``tasks`` (which
+        ones count). A task without a category is one of its own. Without a threshold,
+        heads are sorted as the view starts: at 0.15 for relations, else at each task's
+        elbow.
         """
         if "view" in settings:
             raise TypeError(
-                "categories(threshold) is the categories view; it takes its other settings, not the view's name."
+                "categories(threshold) is the categories view; it takes its other settings, "
+                "not the view's name."
             )
-        asked = {**settings, **({} if threshold is None else {"threshold": threshold})}
-        found = rules.members(self._scores, rules.settings(self._scores, **asked))
-        heads = (
-            (row, head)
-            for row in range(self._scores.shape[0])
-            for head in range(self._scores.shape[1])
-        )
-        return {
-            (self._scores.layers[row], head): frozenset(
-                c for c, mask in found.items() if mask[row, head]
-            )
-            for row, head in heads
-        }
+        if threshold is not None:
+            settings = {**settings, "threshold": threshold}
+        scores = self._scores
+        masks = rules.members(scores, rules.settings(scores, **settings))
+        categories_of_head = {}
+        for row, head in np.ndindex(scores.shape):
+            names = frozenset(name for name, mask in masks.items() if mask[row, head])
+            categories_of_head[scores.layers[row], head] = names
+        return categories_of_head
 
     def __getitem__(self, task: str) -> str:
         return self._of[task]

@@ -1,15 +1,20 @@
-"""Chance: is a count of right answers more than guessing gives? One-sided, exact, by the binomial distribution."""
+"""Is a count of right answers more than guessing gives?
+
+One-sided and exact, by the binomial distribution.
+"""
 
 from __future__ import annotations
 
 import math
 
 LEVEL = 0.05
-"""How often guessing alone may pass for knowing."""
+"""The probability of a guess that is taken for knowledge."""
 
 
 def tail(right: int, asked: int, guess: float) -> float:
-    """The probability that guessing, right with probability ``guess`` each time, gets at least ``right`` of ``asked``.
+    """The probability that guessing gets at least ``right`` of ``asked``.
+
+    Each guess is right with probability ``guess``.
 
     >>> tail(9, 10, 0.5), tail(0, 10, 0.5)
     (0.0107421875, 1.0)
@@ -37,7 +42,9 @@ def at_chance(right: int, asked: int, guess: float) -> bool:
 
 
 def needed(asked: int, guess: float) -> int | None:
-    """The fewest right answers of ``asked`` that are more than guessing gives; None where even all of them are not.
+    """The fewest right answers of ``asked`` that are more than guessing gives.
+
+    None where even all of them are not.
 
     >>> needed(60, 0.5), needed(4, 0.5)
     (37, None)
@@ -46,16 +53,16 @@ def needed(asked: int, guess: float) -> int | None:
 
 
 def foil_warning(share: float, foils: int, then: str = "these head scores are noise") -> str | None:
-    """A sentence where the model beats the foil no more often than a coin may; None where it does, or where so few prompts could never tell.
+    """A sentence where the model beats the foil no more often than a coin may.
 
-    >>> foil_warning(0.52, 60)
-    'The model beats the foil on 52% of 60 prompts, no better than chance: these head scores are noise.'
+    None where it does, or where so few prompts could never tell.
+
+    >>> foil_warning(0.52, 60, "noise")
+    'The model beats the foil on 52% of 60 prompts, no better than chance: noise.'
     """
     if needed(foils, 0.5) is None or not at_chance(round(share * foils), foils, 0.5):
         return None
-    said = f"The model beats the foil on {math.floor(100 * share + 1e-9)}% of {foils} prompts"
-    return (
-        f"{said}, which so few cannot tell from chance."
-        if share > 0.65
-        else f"{said}, no better than chance: {then}."
-    )
+    fact = f"The model beats the foil on {math.floor(100 * share + 1e-9)}% of {foils} prompts"
+    if share > 0.65:
+        return f"{fact}, which so few cannot tell from chance."
+    return f"{fact}, no better than chance: {then}."

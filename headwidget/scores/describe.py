@@ -1,4 +1,4 @@
-"""One honest sentence about a head, from its scores over all methods at hand."""
+"""One sentence about a head, from its scores over all methods at hand."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headwidget.scores import provenance, reduce
+from headwidget.scores import provenance, rank, reduce
 from headwidget.scores.head_scores import HeadScores
 
 LEADING = 0.02
-"""A head stands out on a task where it is in this leading share of all heads, but no further than third in small models."""
+"""A head stands out on a task where it is in this leading share of all heads; in small models
+among the first three."""
 NOTHING = "nothing stands out"
-MOST = 4
+MOST_TASKS = 4
 """How many tasks of a method are named."""
 
 
@@ -23,119 +24,148 @@ class _Finding:
 
     task: str
     place: int
-    """1 is the first of all heads."""
+    """The head's rank, or its rank from the bottom; 1 is the first at that end."""
+    from_bottom: bool
     value: float
     interval: tuple[float, float] | None
     """None for a single run."""
     doubts: tuple[str, ...]
     stands_out: bool
 
-    def text(self, signed: bool) -> str:
-        way = (" (it hurts)" if self.value < 0 else " (it helps)") if signed else ""
-        near = (
-            f"95% interval {self.interval[0]:.2g} to {self.interval[1]:.2g}"
-            if self.interval
-            else "one run, so no interval"
-        )
-        doubts = "".join(f"; {doubt}" for doubt in self.doubts)
-        return f"{_ordinal(self.place)}{' by size' * signed} for {self.task}{way} with {self.value:.2g} ({near}{doubts})"
+    def place_text(self) -> str:
+        if not self.from_bottom:
+            return _ordinal(self.place)
+        return "last" if self.place == 1 else f"{_ordinal(self.place)} from the bottom"
+
+    def text(self, scores: HeadScores) -> str:
+        by_size = " by size" if scores.signed and scores.ranked_by == "size" else ""
+        direction = ""
+        if scores.signed:
+            direction = " (it hurts)" if self.value < 0 else " (it helps)"
+        width = "one run, so no interval"
+        if self.interval is not None:
+            width = f"95% interval {self.interval[0]:.2g} to {self.interval[1]:.2g}"
+        reliability = "; ".join([width, *self.doubts])
+        place = f"{self.place_text()}{by_size} for {self.task}{direction}"
+        return f"{place} with {self.value:.2g} ({reliability})"
 
 
 def describe(
     scores: HeadScores | Iterable[HeadScores] | Mapping[str, HeadScores], layer: int, head: int
 ) -> str:
-    """What the scores say of one head, in a sentence: where it stands out, with rank, mean and interval; what speaks against it; or that nothing does.
+    """What the scores say of one head, in a sentence.
 
-    ``scores`` are one HeadScores, several, or several by a name that the sentence then uses. A head stands out on a task where it is among the first 2%
-    of all heads, its interval lies on one side of zero, and the mean is beyond what the method reaches by chance and the threshold that it starts with.
+    It names the tasks where the head stands out, with rank, mean and interval, and what
+    speaks against it; or says that nothing stands out. ``scores`` are one HeadScores,
+    several, or several by a name that the sentence then uses.
+
+    A head stands out on a task where it is among the first 2% of all heads, its interval
+    lies on one side of zero, and the mean is beyond what the method reaches by chance and
+    the threshold that it starts with. Of signed scores that are ranked by their mean, a
+    head with a negative mean is counted from the bottom: it stands out where it hurts most.
     Aspects (suppression, …) are named where the head stands out in them.
 
     >>> import headwidget as hw, numpy as np
-    >>> runs = np.random.default_rng(0).normal(0, 0.01, (20, 4, 4)) + 0.9 * (np.arange(16).reshape(4, 4) == 9)
-    >>> describe(hw.HeadScores.from_arrays({"copy": runs}, method="mine"), 2, 1)
-    'Head 2.1, of 16: mine: 1st by size for copy (it helps) with 0.9 (95% interval 0.9 to 0.91).'
-    >>> describe(hw.HeadScores.from_arrays({"copy": runs}, method="mine"), 0, 3)
-    'Head 0.3, of 16: mine: nothing stands out (at best 13th, for copy; its interval holds zero).'
+    >>> noise = np.random.default_rng(0).normal(0, 0.01, (20, 4, 4))
+    >>> strong = 0.9 * (np.arange(16).reshape(4, 4) == 9)
+    >>> describe(hw.HeadScores.from_arrays({"copy": noise + strong}, method="mine"), 2, 1)
+    'Head 2.1, of 16: mine: 1st for copy (it helps) with 0.9 (95% interval 0.9 to 0.91).'
+    >>> describe(hw.HeadScores.from_arrays({"copy": noise - strong}, method="mine"), 2, 1)
+    'Head 2.1, of 16: mine: last for copy (it hurts) with -0.9 (95% interval -0.9 to -0.89).'
+    >>> describe(hw.HeadScores.from_arrays({"copy": noise + strong}, method="mine"), 0, 3)
+    'Head 0.3, of 16: mine: nothing stands out (at best 6th, for copy; its interval holds zero).'
     """
-    named = _named(scores)
-    parts = []
-    for name, one in named.items():
-        parts.append(f"{name}: {_said(one, layer, head)}")
-        said = {aspect: _said(of, layer, head) for aspect, of in one.aspects.items()}
-        parts += [
-            f"{name} ({aspect}): {text}"
-            for aspect, text in said.items()
-            if not text.startswith(NOTHING)
-        ]
-    sizes = {one.shape[0] * one.shape[1] for one in named.values()}
-    return f"Head {layer}.{head}, of {' or '.join(str(size) for size in sorted(sizes))}: {'; '.join(parts)}."
+    scores_by_name = _by_name(scores)
+    sentences = []
+    for name, method_scores in scores_by_name.items():
+        sentences.append(f"{name}: {_verdict(method_scores, layer, head)}")
+        for aspect, aspect_scores in method_scores.aspects.items():
+            verdict = _verdict(aspect_scores, layer, head)
+            if not verdict.startswith(NOTHING):
+                sentences.append(f"{name} ({aspect}): {verdict}")
+    sizes = {s.shape[0] * s.shape[1] for s in scores_by_name.values()}
+    of = " or ".join(str(size) for size in sorted(sizes))
+    return f"Head {layer}.{head}, of {of}: {'; '.join(sentences)}."
 
 
-def _named(
-    given: HeadScores | Iterable[HeadScores] | Mapping[str, HeadScores],
+def _by_name(
+    scores: HeadScores | Iterable[HeadScores] | Mapping[str, HeadScores],
 ) -> dict[str, HeadScores]:
-    if isinstance(given, HeadScores):
-        return {given.method: given}
-    if isinstance(given, Mapping):
-        found = {str(name): one for name, one in given.items()}
+    """Several scores by name: their method's, numbered where two have the same."""
+    if isinstance(scores, HeadScores):
+        return {scores.method: scores}
+    if isinstance(scores, Mapping):
+        by_name = {str(name): value for name, value in scores.items()}
     else:
-        listed = (
-            list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-        )
-        methods = [getattr(one, "method", "") for one in listed]
-        found = {
-            m if methods.count(m) == 1 else f"{m} ({i + 1})": one
-            for i, (m, one) in enumerate(zip(methods, listed))
-        }
-    wrong = [one for one in found.values() if not isinstance(one, HeadScores)]
-    if wrong or not found:
+        several = isinstance(scores, Iterable) and not isinstance(scores, str)
+        listed = list(scores) if several else [scores]
+        methods = [getattr(value, "method", "") for value in listed]
+        by_name = {}
+        for number, (method, value) in enumerate(zip(methods, listed), 1):
+            name = method if methods.count(method) == 1 else f"{method} ({number})"
+            by_name[name] = value
+    wrong = [value for value in by_name.values() if not isinstance(value, HeadScores)]
+    if wrong or not by_name:
+        got = f"a {type(wrong[0]).__name__}" if wrong else "none"
         raise TypeError(
-            f"describe takes HeadScores, a list of them or a dict of them by name; got {f'a {type(wrong[0]).__name__}' if wrong else 'none'}."
+            f"describe takes HeadScores, a list of them or a dict of them by name; got {got}."
         )
-    return found
+    return by_name
 
 
-def _said(scores: HeadScores, layer: int, head: int) -> str:
+def _verdict(scores: HeadScores, layer: int, head: int) -> str:
+    """Where a head stands out in one method's scores, or that it does not."""
     if layer not in scores.layers or type(head) is not int or not 0 <= head < scores.shape[1]:
         have = f"layers {scores.layers[0]} to {scores.layers[-1]}, heads 0 to {scores.shape[1] - 1}"
         raise ValueError(
-            f"there is no head {head!r} in layer {layer!r} of the {scores.method} scores: they have {have}."
+            f"there is no head {head!r} in layer {layer!r} of the {scores.method} scores: "
+            f"they have {have}."
         )
-    findings = sorted(
-        (_finding(scores, task, scores.layers.index(layer), head) for task in scores.tasks),
-        key=lambda f: (f.place, -abs(f.value)),
-    )
-    out = [f for f in findings if f.stands_out]
-    if not out:
+    row = scores.layers.index(layer)
+    findings = [_finding(scores, task, row, head) for task in scores.tasks]
+    findings.sort(key=lambda finding: (finding.place, -abs(finding.value)))
+    outstanding = [finding for finding in findings if finding.stands_out]
+    if not outstanding:
         best = findings[0]
-        doubts = f"; {'; '.join(best.doubts)}" if best.doubts else ""
-        return f"{NOTHING} (at best {_ordinal(best.place)}, for {best.task}{doubts})"
-    more = f" and {len(out) - MOST} more" if len(out) > MOST else ""
-    return ", ".join(f.text(scores.signed) for f in out[:MOST]) + more
+        reasons = "; ".join([f"at best {best.place_text()}, for {best.task}", *best.doubts])
+        return f"{NOTHING} ({reasons})"
+    more = len(outstanding) - MOST_TASKS
+    texts = ", ".join(finding.text(scores) for finding in outstanding[:MOST_TASKS])
+    return f"{texts} and {more} more" if more > 0 else texts
 
 
 def _finding(scores: HeadScores, task: str, row: int, head: int) -> _Finding:
     values = scores.values(task)
-    means = reduce.mean(values)
-    sizes = np.abs(means) if scores.signed else means
-    value, heads = float(means[row, head]), means.size
-    place = 1 + int((sizes > sizes[row, head]).sum())
-    interval, doubts = None, []
+    value = float(reduce.mean(values)[row, head])
+    from_bottom = scores.signed and scores.ranked_by == "mean" and value < 0
+    ranks = (rank.ranks_from_bottom if from_bottom else rank.ranks)(scores, task)
+    place, heads = int(ranks[row, head]), ranks.size
+    interval = None
     if len(values) > 1:
         low, high = reduce.interval(np.ascontiguousarray(values[:, row : row + 1, head : head + 1]))
         interval = float(low[0, 0]), float(high[0, 0])
-    sure = interval is None or interval[0] > 0 or (scores.signed and interval[1] < 0)
-    floor, start = provenance.floor(scores, task), provenance.display(scores).get("threshold", 0.0)
-    if not sure:
-        doubts.append("its interval holds zero")
-    if floor is not None and abs(value) <= floor:
-        doubts.append("no more than chance gives")
-    if abs(value) < start:
-        doubts.append(f"below the threshold of {start:g}")
-    stands_out = place <= max(LEADING * heads, min(3, heads - 1)) and not doubts and value != 0
+    doubts = _doubts(scores, task, value, interval)
+    leading = place <= max(LEADING * heads, min(3, heads - 1))
+    stands_out = leading and not doubts and value != 0
     if warning := provenance.warning(scores, task):
         doubts.append(warning.rstrip(".")[0].lower() + warning.rstrip(".")[1:])
-    return _Finding(task, place, value, interval, tuple(doubts), stands_out)
+    return _Finding(task, place, from_bottom, value, interval, tuple(doubts), stands_out)
+
+
+def _doubts(
+    scores: HeadScores, task: str, value: float, interval: tuple[float, float] | None
+) -> list[str]:
+    """Why a mean may be nothing: its interval, the method's chance level, its threshold."""
+    doubts = []
+    if interval is not None and interval[0] <= 0 and not (scores.signed and interval[1] < 0):
+        doubts.append("its interval holds zero")
+    floor = provenance.floor(scores, task)
+    if floor is not None and abs(value) <= floor:
+        doubts.append("no more than chance gives")
+    threshold = provenance.display(scores).get("threshold", 0.0)
+    if abs(value) < threshold:
+        doubts.append(f"below the threshold of {threshold:g}")
+    return doubts
 
 
 def _ordinal(n: int) -> str:

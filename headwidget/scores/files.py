@@ -1,7 +1,11 @@
-"""Scores on disk: safetensors with one JSON string beside the tensors. No pickle; nothing is believed before it is checked."""
+"""Scores on disk: safetensors with one JSON string beside the tensors.
+
+There is no pickle, and everything is checked before it is used.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -12,15 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwidget.scores.rank import RANKED_BY
+
 if TYPE_CHECKING:
     from headwidget.scores.head_scores import HeadScores
 
 
 VERSION = 2
-"""Written where scores have aspects; files without any are version 1, which older headwidgets read."""
+"""The newest version. Files without aspects are version 1, which older headwidgets read too."""
 KEY = "headwidget"
 """Where the JSON string stands in the file's metadata."""
-_MOST_HEADER = 64 * 1024 * 1024  # bytes; run labels and provenance stay far below
+_MOST_HEADER = 64 * 1024 * 1024
+"""The most characters of a header; run labels and records stay far below."""
 
 
 def save(scores: HeadScores, path: str | Path) -> Path:
@@ -32,32 +39,43 @@ def save(scores: HeadScores, path: str | Path) -> Path:
         **({"aspects": list(scores.aspects)} if scores.aspects else {}),
         "method": scores.method,
         "signed": scores.signed,
+        "ranked_by": scores.ranked_by,
         "layers": list(scores.layers),
         "heads": scores.shape[1],
         "tasks": [
-            {"name": n, "category": scores.categories.get(n), "runs": list(scores.runs(n))}
-            for n in scores.tasks
+            {
+                "name": task,
+                "category": scores.categories.get(task),
+                "runs": list(scores.runs(task)),
+            }
+            for task in scores.tasks
         ],
         "meta": dict(scores.meta),
     }
     text = json.dumps(header, ensure_ascii=False, allow_nan=False)
     _header(text)  # what could not be read back is not written
-    arrays = {
-        f"task{i}": np.ascontiguousarray(scores.values(n)) for i, n in enumerate(scores.tasks)
-    }
-    for a, of in enumerate(scores.aspects.values()):
-        arrays |= {
-            f"aspect{a}.task{i}": np.ascontiguousarray(of.values(n)) for i, n in enumerate(of.tasks)
-        }
+    arrays = {}
+    for prefix, part in zip(_prefixes(len(scores.aspects)), [scores, *scores.aspects.values()]):
+        for i, task in enumerate(part.tasks):
+            arrays[f"{prefix}task{i}"] = np.ascontiguousarray(part.values(task))
     return write_whole(path, lambda temporary: save_file(arrays, temporary, {KEY: text}))
 
 
+def _prefixes(aspects: int) -> list[str]:
+    """What the names of tensors begin with: of the scores themselves, then of each aspect."""
+    return ["", *(f"aspect{number}." for number in range(aspects))]
+
+
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
-    """Let ``write`` fill a temporary file beside ``path``, then give it its name: ``path`` is old or new, never half."""
+    """Let ``write`` fill a temporary file beside ``path``, then rename it.
+
+    So ``path`` holds the old file or the whole new one, never a part.
+    """
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(
-            f"the folder {str(target.parent)!r} does not exist; make it first, then write {target.name!r} there."
+            f"the folder {str(target.parent)!r} does not exist; make it first, "
+            f"then write {target.name!r} there."
         )
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     os.close(handle)
@@ -74,7 +92,7 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """What :func:`save` wrote, as keyword arguments of ``HeadScores.from_arrays``. No file runs code."""
+    """What :func:`save` wrote, as keyword arguments of ``HeadScores.from_arrays``."""
     from safetensors import SafetensorError, safe_open
 
     if not isinstance(path, (str, os.PathLike)):
@@ -86,43 +104,15 @@ def read(path: str | Path) -> dict[str, Any]:
         raise FileNotFoundError(f"there is no file {str(target)!r}.")
     try:
         with safe_open(target, framework="numpy") as file:
-            text = (file.metadata() or {}).get(KEY)
-            if text is None:
-                raise ValueError("it is a safetensors file, but not one of headwidget's")
-            header = _header(text)
-            aspects, tasks = header.get("aspects", []), header["tasks"]
-            layouts = ["", *(f"aspect{a}." for a in range(len(aspects)))]
-            names = [f"{layout}task{i}" for layout in layouts for i in range(len(tasks))]
-            if sorted(file.keys()) != sorted(names):
-                raise ValueError(
-                    f"its tensors are {sorted(file.keys())[:5]}, where its header promises {names[:5]}"
-                )
-            arrays, *others = [
-                {
-                    task["name"]: _read(file, f"{layout}task{i}", task, header)
-                    for i, task in enumerate(tasks)
-                }
-                for layout in layouts
-            ]
-        return {
-            "arrays": arrays,
-            "method": header["method"],
-            "runs": {t["name"]: t["runs"] for t in tasks},
-            "layers": header["layers"],
-            "signed": header["signed"],
-            "categories": {
-                t["name"]: t["category"] for t in tasks if t.get("category") is not None
-            },
-            "meta": header["meta"],
-            "aspects": dict(zip(aspects, others)),
-        }
+            return _contents(file)
     except RecursionError as error:
         raise ValueError(
             f"{str(target)!r} cannot be read as head scores: its header is nested too deeply."
         ) from error
     except SafetensorError as error:
         raise ValueError(
-            f"{str(target)!r} cannot be read as head scores: it is not a file that scores.save wrote, or not a whole one ({error})."
+            f"{str(target)!r} cannot be read as head scores: it is not a file that scores.save "
+            f"wrote, or not a whole one ({error})."
         ) from error
     except (ValueError, OverflowError) as error:
         raise ValueError(
@@ -130,13 +120,52 @@ def read(path: str | Path) -> dict[str, Any]:
         ) from error
 
 
-def _read(file: Any, key: str, task: dict[str, Any], header: dict[str, Any]) -> Any:
-    """A tensor of the file; its shape and dtype are looked at before any data is read."""
+def _contents(file: Any) -> dict[str, Any]:
+    """What an open file holds."""
+    text = (file.metadata() or {}).get(KEY)
+    if text is None:
+        raise ValueError("it is a safetensors file, but not one of headwidget's")
+    header = _header(text)
+    aspects, tasks = header.get("aspects", []), header["tasks"]
+    keys = []
+    for prefix in _prefixes(len(aspects)):
+        keys.append([f"{prefix}task{i}" for i in range(len(tasks))])
+    promised = list(itertools.chain.from_iterable(keys))
+    if sorted(file.keys()) != sorted(promised):
+        raise ValueError(
+            f"its tensors are {sorted(file.keys())[:5]}, where its header promises {promised[:5]}"
+        )
+    arrays, *of_aspects = [_tensors(file, of_part, header) for of_part in keys]
+    return {
+        "arrays": arrays,
+        "method": header["method"],
+        "runs": {task["name"]: task["runs"] for task in tasks},
+        "layers": header["layers"],
+        "signed": header["signed"],
+        "ranked_by": header.get("ranked_by"),  # files from before it was a field have none
+        "categories": {
+            task["name"]: task["category"] for task in tasks if task.get("category") is not None
+        },
+        "meta": header["meta"],
+        "aspects": dict(zip(aspects, of_aspects)),
+    }
+
+
+def _tensors(file: Any, keys: list[str], header: dict[str, Any]) -> dict[str, Any]:
+    """The tensor of each task, in the order of the header's tasks."""
+    return {
+        task["name"]: _tensor(file, key, task, header) for key, task in zip(keys, header["tasks"])
+    }
+
+
+def _tensor(file: Any, key: str, task: dict[str, Any], header: dict[str, Any]) -> Any:
+    """A tensor of the file; its shape and dtype are checked before any data is read."""
     view = file.get_slice(key)
     expected = [len(task["runs"]), len(header["layers"]), header["heads"]]
     if view.get_dtype() != "F32" or list(view.get_shape()) != expected:
         raise ValueError(
-            f"task {task['name']!r} holds {view.get_dtype()} {view.get_shape()}, where its header promises F32 {expected}"
+            f"task {task['name']!r} holds {view.get_dtype()} {view.get_shape()}, "
+            f"where its header promises F32 {expected}"
         )
     return file.get_tensor(key)
 
@@ -145,26 +174,26 @@ def _header(text: str) -> dict[str, Any]:
     """The JSON header, every field's type checked."""
     if len(text) > _MOST_HEADER:
         raise ValueError(
-            f"its header, which holds every run's label, is {len(text)} characters long; {_MOST_HEADER} is the most"
+            f"its header, which holds every run's label, is {len(text)} characters long; "
+            f"{_MOST_HEADER} is the most"
         )
     header = json.loads(text, parse_constant=_no_constant)
     if not isinstance(header, dict):
         raise ValueError("its header is not a JSON object")
     if type(header.get("version")) is not int:
         raise ValueError("its header has no version")
-    if header["version"] not in (1, VERSION):
+    version = header["version"]
+    if version > VERSION:
         raise ValueError(
-            f"it is version {header['version']}; this headwidget reads versions 1 and {VERSION}; use a headwidget of the same age"
+            f"it is version {version}, written by a newer headwidget; upgrade to open it"
         )
+    if version < 1:
+        raise ValueError(f"it is version {version}; this headwidget reads versions 1 to {VERSION}")
     aspects = header.get("aspects", [])
-    _need(
-        isinstance(aspects, list)
-        and all(isinstance(a, str) for a in aspects)
-        and len(set(aspects)) == len(aspects),
-        "aspects",
-    )
+    _need(_texts(aspects) and len(set(aspects)) == len(aspects), "aspects")
     _need(isinstance(header.get("method"), str), "method")
     _need(isinstance(header.get("signed"), bool), "signed")
+    _need(header.get("ranked_by") in (None, *RANKED_BY), "ranked_by")
     _need(_counts(header.get("layers")), "layers")
     _need(type(header.get("heads")) is int and 0 < header["heads"] < 2**31, "heads")
     _need(isinstance(header.get("meta"), dict) and _finite(header["meta"]), "meta")
@@ -172,17 +201,15 @@ def _header(text: str) -> dict[str, Any]:
     tasks: list[Any] = header["tasks"]
     for task in tasks:
         _need(isinstance(task, dict) and isinstance(task.get("name"), str), "tasks (a name)")
-        _need(
-            task.get("category") is None or isinstance(task["category"], str),
-            f"tasks (the category of {task['name']!r})",
-        )
-        runs = task.get("runs")
-        _need(
-            isinstance(runs, list) and all(isinstance(r, str) for r in runs),
-            f"tasks (the runs of {task['name']!r})",
-        )
+        name, category = task["name"], task.get("category")
+        _need(category is None or isinstance(category, str), f"tasks (the category of {name!r})")
+        _need(_texts(task.get("runs")), f"tasks (the runs of {name!r})")
     _need(len({task["name"] for task in tasks}) == len(tasks), "tasks (names that differ)")
     return header
+
+
+def _texts(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _counts(numbers: object) -> bool:
@@ -190,7 +217,7 @@ def _counts(numbers: object) -> bool:
 
 
 def _finite(value: Any) -> bool:
-    """JSON such as 1e999 becomes inf without a word; it must not."""
+    """Whether no number in it is infinite: Python reads 1e999 as inf and raises nothing."""
     stack = [value]
     while stack:
         item = stack.pop()

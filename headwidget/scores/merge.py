@@ -1,98 +1,122 @@
-"""Scores of the same model and method, of more runs or tasks, as one."""
+"""Scores of the same model and method, of more runs or tasks, merged into one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from headwidget.scores.record import Record, TaskRecord
 
 if TYPE_CHECKING:
     from headwidget.scores.head_scores import HeadScores
     from headwidget.scores.reduce import Array
 
+_SAME = ("model", "revision", "weights", "options")
+"""The fields of a record that must agree."""
+_SHARES = {"accuracy": "asked", "beats_foil": "foils"}
+"""Shares of a task, and the number of prompts that each is taken over."""
+_COUNTS = ("prompts", "asked", "foils", "tokenised_differently_with_answer")
+
 
 def merged(a: HeadScores, b: HeadScores) -> dict[str, Any]:
-    """The runs of both, as keyword arguments of ``HeadScores.from_arrays``; tasks that only one has are kept as they are."""
-    _same(a, b)
-    names = list(dict.fromkeys(a.tasks + b.tasks))
-    parts = {n: [s for s in (a, b) if n in s.tasks] for n in names}
-    for n, have in parts.items():
-        if len(have) == 2 and (twice := _repeated(have[0], have[1], n)):
+    """The runs of both, as keyword arguments of ``HeadScores.from_arrays``.
+
+    Tasks that only one has are kept as they are.
+    """
+    _check_same(a, b)
+    tasks = list(dict.fromkeys(a.tasks + b.tasks))
+    holders = {task: [s for s in (a, b) if task in s.tasks] for task in tasks}
+    for task in tasks:
+        if task in a.tasks and task in b.tasks and (repeated := _repeated(a, b, task)):
             raise ValueError(
-                f"task {n!r}: {twice} of the runs are in both scores; merging them would count them twice."
+                f"task {task!r}: {repeated} of the runs are in both scores; "
+                "merging them would count them twice."
             )
-    aspects = [name for name in a.aspects if name in b.aspects]
-    return dict(  # noqa: C408
-        arrays={n: np.concatenate([s.values(n) for s in have]) for n, have in parts.items()},
-        method=a.method,
-        runs={n: sum((s.runs(n) for s in have), ()) for n, have in parts.items()},
-        layers=a.layers,
-        signed=a.signed or b.signed,
-        categories={**b.categories, **a.categories},
-        meta={
-            **a.meta,
-            "partial": a.partial or b.partial,
-            "merged": [
-                *a.meta.get("merged", [dict(a.meta)]),
-                *b.meta.get("merged", [dict(b.meta)]),
-            ],
-            "tasks": _merged_tasks(a.meta.get("tasks", {}), b.meta.get("tasks", {})),
+    runs: dict[str, tuple[str, ...]] = {}
+    for task, sides in holders.items():
+        runs[task] = sum((side.runs(task) for side in sides), ())
+    return {
+        "arrays": _concatenated(holders),
+        "method": a.method,
+        "runs": runs,
+        "layers": a.layers,
+        "signed": a.signed or b.signed,
+        "ranked_by": "size" if "size" in (a.ranked_by, b.ranked_by) else "mean",
+        "categories": {**b.categories, **a.categories},
+        "meta": _merged_records(a.record, b.record),
+        "aspects": {
+            aspect: _concatenated(
+                {task: [s.aspects[aspect] for s in sides] for task, sides in holders.items()}
+            )
+            for aspect in a.aspects
+            if aspect in b.aspects
         },
-        aspects={
-            x: {
-                n: np.concatenate([s.aspects[x].values(n) for s in have])
-                for n, have in parts.items()
-            }
-            for x in aspects
-        },
-    )
+    }
 
 
-def _same(a: HeadScores, b: HeadScores) -> None:
-    """Refuse to mix what cannot be compared."""
+def _concatenated(holders: Mapping[str, list[HeadScores]]) -> dict[str, Array]:
+    return {
+        task: np.concatenate([side.values(task) for side in sides])
+        for task, sides in holders.items()
+    }
+
+
+def _check_same(a: HeadScores, b: HeadScores) -> None:
+    """Refuse to merge what cannot be compared."""
     pairs: list[tuple[str, Any, Any]] = [
         ("method", a.method, b.method),
         ("layers", a.layers, b.layers),
         ("shape", a.shape, b.shape),
     ]
-    pairs += [
-        (k, a.meta.get(k), b.meta.get(k)) for k in ("model", "revision", "weights", "options")
-    ]
-    for what, mine, theirs in pairs:
-        if mine != theirs:
+    pairs += [(field, a.record.as_written(field), b.record.as_written(field)) for field in _SAME]
+    for what, here, there in pairs:
+        if here != there:
             raise ValueError(
-                f"only runs of the same model and method can be merged; {what} is {mine!r} here and {theirs!r} there."
+                "only runs of the same model and method can be merged; "
+                f"{what} is {here!r} here and {there!r} there."
             )
 
 
 def _repeated(a: HeadScores, b: HeadScores, task: str) -> int:
-    """How many runs stand in both: the same label, and the same numbers but for rounding."""
-    seen: dict[str, list[Array]] = {}
-    for label, v in zip(a.runs(task), a.values(task)):
-        seen.setdefault(label, []).append(v)
-    near = 1e-3 * max(float(np.abs(a.values(task)).max()), 1e-12)
+    """How many runs are in both: the same label, and the same numbers but for rounding."""
+    by_label: dict[str, list[Array]] = {}
+    for label, values in zip(a.runs(task), a.values(task)):
+        by_label.setdefault(label, []).append(values)
+    tolerance = 1e-3 * max(float(np.abs(a.values(task)).max()), 1e-12)
     return sum(
-        any(np.allclose(v, w, rtol=0, atol=near) for w in seen.get(label, ()))
-        for label, v in zip(b.runs(task), b.values(task))
+        any(np.allclose(values, other, rtol=0, atol=tolerance) for other in by_label.get(label, ()))
+        for label, values in zip(b.runs(task), b.values(task))
     )
 
 
-def _merged_tasks(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of each task in either; for a task in both, counts add up and a share is weighed by what it was taken over."""
-    out = {**b, **a}
-    for name in a.keys() & b.keys():
-        both = [a[name], b[name]]
-        out[name] = merged = {
-            **b[name],
-            **a[name],
-            "dropped": [drop for one in both for drop in one.get("dropped", [])],
-        }
-        for share, count in (("accuracy", "asked"), ("beats_foil", "foils")):
-            known = [(one[share], one[count]) for one in both if share in one and one.get(count)]
-            if known:
-                merged[share] = sum(x * n for x, n in known) / sum(n for _, n in known)
-        for count in ("prompts", "asked", "foils", "tokenised_differently_with_answer"):
-            if any(count in one for one in both):
-                merged[count] = sum(one.get(count, 0) for one in both)
-    return out
+def _merged_records(a: Record, b: Record) -> Record:
+    tasks = {**b.tasks, **a.tasks}
+    for task in a.tasks.keys() & b.tasks.keys():
+        tasks[task] = _merged_task(a.tasks[task], b.tasks[task])
+    return replace(a, partial=a.partial or b.partial, merged=(*a.sources, *b.sources), tasks=tasks)
+
+
+def _merged_task(a: TaskRecord, b: TaskRecord) -> TaskRecord:
+    """What is known of a task in both: counts add up, and shares are weighted by their counts."""
+    values = {field.name: getattr(a, field.name) for field in fields(a)}
+    for name, value in values.items():
+        if value is None or value in ((), {}):
+            values[name] = getattr(b, name)
+    values["extra"] = {**b.extra, **a.extra}
+    values["dropped"] = a.dropped + b.dropped
+    for share, count in _SHARES.items():
+        taken = [
+            (getattr(record, share), getattr(record, count))
+            for record in (a, b)
+            if getattr(record, share) is not None and getattr(record, count)
+        ]
+        if taken:
+            values[share] = sum(x * n for x, n in taken) / sum(n for _, n in taken)
+    for count in _COUNTS:
+        counts = [getattr(record, count) for record in (a, b)]
+        if any(n is not None for n in counts):
+            values[count] = sum(n or 0 for n in counts)
+    return TaskRecord(**values)

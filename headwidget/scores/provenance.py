@@ -1,227 +1,183 @@
-"""Where scores come from, as short texts that people read: beside the heatmaps, and at the foot of an exported page."""
+"""Where scores come from, as short texts that people read: beside the heatmaps, under a page."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import headwidget
+from headwidget.scores.record import ProbeRecord, Record, digest
 
 if TYPE_CHECKING:
     from headwidget.scores.head_scores import HeadScores
 
-_KEYS = ("revision", "weights", "dtype", "device", "seed", "options", "versions")
-_LONGEST = 240
+_FIELDS = ("revision", "weights", "dtype", "device", "seed", "options", "versions")
+"""The fields of a record that are shown as they are."""
+_MOST_LETTERS = 240
 
 
 def about(scores: HeadScores) -> list[list[str]]:
     """Pairs of a label and a text, only of what is known.
 
     >>> from headwidget import HeadScores
-    >>> about(HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta={"model": "tiny", "options": {"replace": "mean"}}))[:3]
+    >>> meta = {"model": "tiny", "options": {"replace": "mean"}}
+    >>> about(HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta=meta))[:3]
     [['model', 'tiny'], ['method', 'mine'], ['options', 'replace mean']]
     """
-    sources = scores.meta.get("merged") or [
-        scores.meta
-    ]  # merged scores name each device, seed and version once
-    known = [("model", _known([scores.meta], "model")), ("method", _short(scores.method))]
-    known += [
-        ("probe", _probe(scores)),
-        ("taken for another", _confused(scores)),
-        ("left out", _known(sources, "left_out")),
+    record = scores.record
+    probe = record.probe or ProbeRecord()
+    pairs = [
+        ("model", _written([record], "model")),
+        ("method", _short(scores.method)),
+        ("probe", _probe(probe)),
+        ("taken for another", _confused(probe)),
+        ("left out", _written(record.sources, "left_out")),
     ]
-    known += [(key, _known(sources, key)) for key in _KEYS]
+    pairs += [(field, _written(record.sources, field)) for field in _FIELDS]
     if scores.partial:
-        known.append(("partial", "stopped before every prompt was done"))
-    known.append(("drawn by", f"headwidget {headwidget.__version__}"))
-    return [[label, text] for label, text in known if text]
+        pairs.append(("partial", "stopped before every prompt was done"))
+    pairs.append(("drawn by", f"headwidget {headwidget.__version__}"))
+    return [[label, text] for label, text in pairs if text]
 
 
 def note(scores: HeadScores, task: str) -> str | None:
-    """How well the model did a task, and how many of its prompts were left out; None when nothing is known.
+    """How well the model did a task, and how many of its prompts were left out.
+
+    None when nothing is known.
 
     >>> from headwidget import HeadScores
-    >>> meta = {"tasks": {"copy": {"accuracy": 0.95, "beats_foil": 0.999, "dropped": [{"why": "…", "count": 3}]}}}
+    >>> known = {"accuracy": 0.95, "beats_foil": 0.999, "dropped": [{"why": "…", "count": 3}]}
+    >>> meta = {"tasks": {"copy": known}}
     >>> note(HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta=meta), "copy")
     '95% right, beats its foil 99%, 3 prompts dropped'
     """
-    known = scores.meta.get("tasks", {}).get(task, {})
-    parts = []
-    if (right := _percent(known.get("accuracy"))) is not None:
-        parts.append(f"{right} right")
-    if (beats := _percent(known.get("beats_foil"))) is not None:
-        parts.append(f"beats its foil {beats}")
-    dropped = known.get("dropped")
-    counts = (
-        [drop.get("count") for drop in dropped if isinstance(drop, Mapping)]
-        if isinstance(dropped, list)
-        else []
-    )
-    if gone := sum(count for count in counts if type(count) is int):
-        what = "pair" if known.get("counted") == "pair" else "prompt"
-        parts.append(f"{gone} {what}{'s' * (gone != 1)} dropped")
-    return ", ".join(parts) or None
+    record = scores.record.task(task)
+    texts = []
+    if (right := _percent(record.accuracy)) is not None:
+        texts.append(f"{right} right")
+    if (beats := _percent(record.beats_foil)) is not None:
+        texts.append(f"beats its foil {beats}")
+    if dropped := sum(drop.count or 0 for drop in record.dropped):
+        what = "pair" if record.counted == "pair" else "prompt"
+        texts.append(f"{dropped} {what}{'s' * (dropped != 1)} dropped")
+    return ", ".join(texts) or None
 
 
 def warning(scores: HeadScores, task: str) -> str | None:
-    """Why a task's scores should not be believed, in a sentence; None when nothing speaks against them."""
-    text = scores.meta.get("tasks", {}).get(task, {}).get("warning")
-    return _short(text.strip()) if isinstance(text, str) and text.strip() else None
+    """Why a task's scores should not be believed, in a sentence; None when nothing says so."""
+    return _short((scores.record.task(task).warning or "").strip()) or None
 
 
 def floor(scores: HeadScores, task: str) -> float | None:
-    """What a score of this task reaches by chance alone, where the method has a control; None where it has none."""
-    floors = scores.meta.get("floor")
-    value = floors.get(task) if isinstance(floors, Mapping) else None
-    return float(value) if isinstance(value, (int, float)) and 0 < value < 3e38 else None
-
-
-def digest(prompt: str) -> str:
-    """A prompt by a short name of its own, as scores remember what they were fitted on."""
-    return hashlib.blake2b(prompt.encode(errors="surrogatepass"), digest_size=6).hexdigest()
+    """What a score of this task reaches by chance; None where the method has no control."""
+    value = scores.record.floor.get(task)
+    return float(value) if value is not None and 0 < value < 3e38 else None
 
 
 def known_prompts(scores: HeadScores, task: str) -> Callable[[str], bool]:
-    """Whether scores were made from a task's prompt (with its answer): it was scored, or something was fitted on it, or against it."""
+    """Whether scores were made from a task's prompt (with its answer).
+
+    They were where it was scored, or where something was fitted on it or against it.
+    """
     scored = set(scores.runs(task)) if task in scores.tasks else set()
-    tasks = [
-        some
-        for source in (scores.meta, *(scores.meta.get("merged") or []))
-        if isinstance(some := source.get("tasks"), Mapping)
-    ]
-    against = [
-        part.get("contrast")
-        for some in tasks
-        for part in some.values()
-        if isinstance(part, Mapping)
-    ]
-    parts = [
-        *(some.get(task) for some in tasks),
-        *(one for one in against if isinstance(one, Mapping) and one.get("task") == task),
-    ]
-    lists = [part.get("made_from") for part in parts if isinstance(part, Mapping)]
-    fitted = {
-        one
-        for given in lists
-        if isinstance(given, (list, tuple))
-        for one in given
-        if isinstance(one, str)
-    }
+    fitted: set[str] = set()
+    for record in (scores.record, *scores.record.merged):
+        fitted.update(record.task(task).made_from)
+        for other in record.tasks.values():
+            if other.contrast is not None and other.contrast.task == task:
+                fitted.update(other.contrast.made_from)
     return lambda prompt: prompt in scored or digest(prompt) in fitted
 
 
 def display(scores: HeadScores, given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """The settings that scores are shown with at first, where their method asks for some: a probe's as shares, relations by category at 0.15.
+    """The settings that scores are shown with at first, where their method asks for some.
 
-    What is ``given`` comes first, and a threshold that belongs to one rule does not go with another.
+    A probe's are shown as shares, relations by category at 0.15. What is ``given`` comes
+    first, and a threshold that belongs to one rule does not go with another.
     """
-    asked = scores.meta.get("display")
-    asked = asked if isinstance(asked, Mapping) else {}
-    found: dict[str, Any] = {}
-    if asked.get("normalize") == "share":
-        found["normalize"] = "share"
-    if isinstance(asked.get("view"), str):
-        found["view"] = asked["view"]
-    if (
-        type(asked.get("threshold")) in (int, float)
-        and math.isfinite(asked["threshold"])
-        and given.get("rule", "value") == "value"
-    ):
-        found["threshold"] = float(asked["threshold"])
-    return {**found, **given}
-
-
-def _probe(scores: HeadScores) -> str:
-    """What a probe's importance rests on: how often it is right on held-out examples, and how often something simpler is."""
-    known = scores.meta.get("probe")
-    if not isinstance(known, Mapping) or (right := _percent(known.get("accuracy"))) is None:
-        return ""
-    surface = known.get("surface")
-    simpler = [
-        ("chance", _percent(known.get("chance"))),
-        ("shuffled labels", _percent(known.get("control_accuracy"))),
-    ]
-    simpler.append(
-        (
-            "words of the prompts alone",
-            _percent(surface.get("accuracy")) if isinstance(surface, Mapping) else None,
-        )
-    )
-    return f"{right} of held-out examples right; {', '.join(f'{what} {share}' for what, share in simpler if share is not None)}"
-
-
-def _confused(scores: HeadScores) -> str:
-    """Which tasks a probe takes for which, most often first."""
-    known = scores.meta.get("probe")
-    table, names = (
-        (known.get("confusion"), known.get("tasks")) if isinstance(known, Mapping) else (None, None)
-    )
-    if (
-        not isinstance(table, list)
-        or not isinstance(names, list)
-        or [len(row) for row in table if isinstance(row, list)] != [len(names)] * len(names)
-    ):
-        return ""
-    pairs = [
-        (row[j], names[i], names[j])
-        for i, row in enumerate(table)
-        for j in range(len(names))
-        if i != j and type(row[j]) is int and row[j]
-    ]
-    return _short(
-        ", ".join(
-            f"{name} for {other} {count}"
-            for count, name, other in sorted(pairs, key=lambda pair: -pair[0])
-        )
-    )
+    asked = scores.record.display
+    settings: dict[str, Any] = {}
+    if asked.normalize is not None:
+        settings["normalize"] = asked.normalize
+    if asked.view is not None:
+        settings["view"] = asked.view
+    by_value = given.get("rule", "value") == "value"
+    if asked.threshold is not None and math.isfinite(asked.threshold) and by_value:
+        settings["threshold"] = float(asked.threshold)
+    return {**settings, **given}
 
 
 def axes(scores: HeadScores) -> list[str]:
-    """What rows and columns are called: "Layer" and "Head", or the two texts of ``meta["axes"]``."""
-    given = scores.meta.get("axes")
-    if (
-        isinstance(given, list)
-        and len(given) == 2
-        and all(isinstance(text, str) and text.strip() for text in given)
-    ):
-        return list(given)
-    return ["Layer", "Head"]
+    """What rows and columns are called: "Layer" and "Head" where the record has no other names."""
+    return list(scores.record.axes) or ["Layer", "Head"]
 
 
 def line(scores: HeadScores) -> str:
-    """All of it in one line, with the runs of each task, or of all at once where they are many and alike.
+    """All of it in one line, with the number of runs of each task.
+
+    Many tasks with the same number are counted together.
 
     >>> from headwidget import HeadScores
-    >>> line(HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta={"model": "tiny", "seed": 0})).split(" · ")[:3]
+    >>> meta = {"model": "tiny", "seed": 0}
+    >>> scores = HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta=meta)
+    >>> line(scores).split(" · ")[:3]
     ['model tiny', 'method mine', 'copy: 1 run']
     """
-    pairs = [text if label == "partial" else f"{label} {text}" for label, text in about(scores)]
-    at = 1 + next(i for i, part in enumerate(pairs) if part.startswith("method "))
-    runs = {
-        name: f"{len(scores.runs(name))} run{'s' * (len(scores.runs(name)) != 1)}"
-        for name in scores.tasks
+    texts = []
+    for label, text in about(scores):
+        texts.append(text if label == "partial" else f"{label} {text}")
+        if label == "method":
+            texts.append(_runs(scores))
+    return " · ".join(texts)
+
+
+def _runs(scores: HeadScores) -> str:
+    counts = {task: len(scores.runs(task)) for task in scores.tasks}
+    texts = {task: f"{count} run{'s' * (count != 1)}" for task, count in counts.items()}
+    if len(texts) > 3 and len(set(texts.values())) == 1:
+        return f"{len(texts)} tasks, {texts[scores.tasks[0]]} each"
+    return ", ".join(f"{task}: {text}" for task, text in texts.items())
+
+
+def _probe(probe: ProbeRecord) -> str:
+    """How often a probe is right on held-out examples, and how often something simpler is."""
+    right = _percent(probe.accuracy)
+    if right is None:
+        return ""
+    simpler = {
+        "chance": _percent(probe.chance),
+        "shuffled labels": _percent(probe.control_accuracy),
+        "words of the prompts alone": _percent(probe.surface),
     }
-    alike = len(runs) > 3 and len(set(runs.values())) == 1
-    counted = (
-        f"{len(runs)} tasks, {runs[scores.tasks[0]]} each"
-        if alike
-        else ", ".join(f"{name}: {text}" for name, text in runs.items())
-    )
-    return " · ".join([*pairs[:at], counted, *pairs[at:]])
+    texts = [f"{what} {share}" for what, share in simpler.items() if share is not None]
+    return f"{right} of held-out examples right; {', '.join(texts)}"
 
 
-def _known(sources: list[Mapping[str, Any]], key: str) -> str:
-    """What the sources say under a key, each text once."""
-    texts = (_text(source.get(key)) for source in sources)
+def _confused(probe: ProbeRecord) -> str:
+    """Which tasks a probe takes for which, most often first."""
+    count = len(probe.tasks)
+    if [len(row) for row in probe.confusion] != [count] * count:
+        return ""
+    pairs = []
+    for task, row in zip(probe.tasks, probe.confusion):
+        for other, times in zip(probe.tasks, row):
+            if other != task and times:
+                pairs.append((times, f"{task} for {other} {times}"))
+    pairs.sort(key=lambda pair: -pair[0])
+    return _short(", ".join(text for _, text in pairs))
+
+
+def _written(records: Sequence[Record], field: str) -> str:
+    """What the records have in a field, of whatever kind, each text once."""
+    texts = [_text(record.as_written(field)) for record in records]
     return _short("; ".join(dict.fromkeys(text for text in texts if text)))
 
 
 def _text(value: object) -> str:
-    """A value of JSON as people write it; nothing for what is not known.
+    """A value of JSON as people write it; empty for what is not known.
 
     >>> _text({"replace": "mean", "where": None}), _text(0), _text(None), _text([1, "a"])
     ('replace mean, where none', '0', '', '1, a')
@@ -229,18 +185,18 @@ def _text(value: object) -> str:
     if value is None or isinstance(value, str):
         return (value or "").strip()
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_text(part) or 'none'}" for key, part in value.items())
-    if isinstance(value, list):
-        return ", ".join(_text(part) or "none" for part in value)
+        return ", ".join(f"{key} {_text(item) or 'none'}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_text(item) or "none" for item in value)
     return json.dumps(value)
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MOST_LETTERS else text[: _MOST_LETTERS - 1] + "…"
 
 
-def _percent(share: Any) -> str | None:
-    """A share as whole percents, rounded down: 100% means all of them."""
-    if type(share) not in (int, float) or not 0 <= share <= 1:
+def _percent(share: float | None) -> str | None:
+    """A share as whole percents, rounded down, so that 100% means all; None for no share."""
+    if share is None or not 0 <= share <= 1:
         return None
     return f"{math.floor(share * 100 + 1e-9)}%"

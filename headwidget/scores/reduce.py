@@ -1,8 +1,9 @@
-"""What the runs of a head say together: the reductions behind every view, in numpy.
+"""Reductions of many runs to one number a head, in numpy: what every view shows.
 
-Twin of ``js/reduce.ts``; ``tests/golden/reduce.json`` holds the two together. Everything here takes plain arrays:
-``values`` is (run, layer, head), a *map* is (layer, head). Scores are float32 on both sides and thresholds are rounded
-to float32 before they are compared, so that Python and the browser agree on every head, also at the edge.
+Twin of ``js/scores/reduce.ts``; ``tests/golden/reduce.json`` holds the two together.
+Everything here takes plain arrays: ``values`` is (run, layer, head), a *map* is (layer,
+head). Scores are float32 on both sides and thresholds are rounded to float32 before they
+are compared, so that Python and the browser agree on every head, also at the edge.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ Array = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 How = Literal["mean", "median", "always", "any"] | float
 
-QUICK, ONE_THREAD = 100_000_000, 262_144
-"""Multiplications of a product of matrices: what one core does in a moment, and what OpenBLAS leaves to one thread."""
+QUICK = 100_000_000
+"""Multiplications of a matrix product that one core does in a moment."""
+ONE_THREAD = 262_144
+"""Multiplications of a matrix product that OpenBLAS leaves to one thread."""
 MOST_RANKS = 33
-"""At most this many order statistics a head cross the wire; the first and the last are the exact minimum and maximum."""
+"""At most this many order statistics a head cross the wire, minimum and maximum among them."""
 
 
 def runs_needed(agreement: float, runs: int) -> int:
-    """How many of ``runs`` make up the fraction ``agreement``: 0 means any (one run), 1 means always (all of them).
+    """How many of ``runs`` make up the fraction ``agreement``.
+
+    0 means any (one run), 1 means always (all of them).
 
     >>> runs_needed(0.5, 10), runs_needed(0.0, 10), runs_needed(1.0, 10)
     (5, 1, 10)
@@ -39,8 +44,8 @@ def runs_needed(agreement: float, runs: int) -> int:
 
 def mean(values: Array) -> Array:
     """The mean over runs, summed in float64."""
-    found: Array = values.mean(axis=0, dtype=np.float64).astype(np.float32)
-    return found
+    means: Array = values.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return means
 
 
 def order_statistic(values: Array, agreement: float) -> Array:
@@ -52,12 +57,16 @@ def order_statistic(values: Array, agreement: float) -> Array:
     """
     runs = len(values)
     rank = runs - runs_needed(agreement, runs)
-    found: Array = np.partition(values, rank, axis=0)[rank]
-    return found
+    reached: Array = np.partition(values, rank, axis=0)[rank]
+    return reached
 
 
 def reduce(values: Array, how: How = "mean") -> Array:
-    """One map from many runs: ``"mean"``, ``"median"``, ``"always"`` (min), ``"any"`` (max), or an agreement in [0, 1]."""
+    """One map from many runs.
+
+    ``how`` is ``"mean"``, ``"median"``, ``"always"`` (min), ``"any"`` (max), or an
+    agreement from 0 to 1.
+    """
     if how == "mean":
         return mean(values)
     if how == "median":
@@ -69,12 +78,13 @@ def reduce(values: Array, how: How = "mean") -> Array:
     if isinstance(how, numbers.Real) and not isinstance(how, bool):
         return order_statistic(values, float(how))
     raise ValueError(
-        f"reduction {how!r} is not known; use 'mean', 'median', 'always', 'any' or a number from 0 to 1."
+        f"reduction {how!r} is not known; use 'mean', 'median', 'always', 'any' or a number "
+        "from 0 to 1."
     )
 
 
 def float32(threshold: float) -> np.float32:
-    """A threshold as it is compared; beyond the largest float32 it is infinite, and nothing reaches it."""
+    """A threshold as it is compared; infinite where it is beyond the largest float32."""
     with np.errstate(over="ignore"):
         return np.float32(threshold)
 
@@ -101,7 +111,9 @@ def share(scores: Array) -> Array:
 
 
 def elbow(scores: Array) -> float:
-    """The published cut-off: in the sorted ``|score|``, the value farthest below the chord from first to last.
+    """The published cut-off: where the sorted ``|score|`` lies farthest below its chord.
+
+    The chord goes from the largest to the smallest.
 
     >>> elbow(np.array([[10.0, 9.0, 1.0, 0.5, 0.0]], dtype=np.float32))
     1.0
@@ -111,13 +123,15 @@ def elbow(scores: Array) -> float:
         return float(size[0]) if len(size) else 0.0
     along = np.arange(len(size)) / (len(size) - 1)
     drop = (size - size[-1]) / (size[0] - size[-1])
-    return float(
-        size[int(np.argmax(1.0 - along - drop))]
-    )  # distance from the chord, up to a constant
+    distance = 1.0 - along - drop  # from the chord, up to a constant factor
+    return float(size[int(np.argmax(distance))])
 
 
 def top(scores: Array, k: int) -> list[tuple[int, int]]:
-    """The ``k`` largest heads of a map as (layer, head), largest first; ties go to the lower layer, then head."""
+    """The ``k`` largest heads of a map as (layer, head), largest first.
+
+    Of heads that tie, the lower layer, then head, is first.
+    """
     heads = scores.shape[1]
     order = np.argsort(-scores.ravel().astype(np.float64), kind="stable")[: max(0, k)]
     return [(int(i) // heads, int(i) % heads) for i in order]
@@ -126,42 +140,45 @@ def top(scores: Array, k: int) -> list[tuple[int, int]]:
 def interval(
     values: Array, *, level: float = 0.95, draws: int = 1000, seed: int = 0
 ) -> tuple[Array, Array]:
-    """Bootstrap interval of the mean over runs: the lower and the upper map. One run has no width: both are that run."""
+    """Bootstrap interval of the mean over runs: the lower and the upper map.
+
+    Of one run, both are that run.
+    """
     runs = len(values)
     if runs == 1:
         return values[0].copy(), values[0].copy()
     rng = np.random.default_rng(seed)
-    weights = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=draws).astype(
-        np.float32
-    ) / np.float32(runs)  # (draw, run)
+    counts = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=draws)  # (draw, run)
+    weights = counts.astype(np.float32) / np.float32(runs)
     flat = values.reshape(runs, -1)  # (run, layer * head)
     low, high = np.empty(flat.shape[1], np.float32), np.empty(flat.shape[1], np.float32)
     ends = (0.5 - level / 2, 0.5 + level / 2)
     for start in range(0, flat.shape[1], 4096):  # bounded memory: draws x 4096
-        part = slice(start, start + 4096)
-        low[part], high[part] = np.quantile(_means(weights, flat[:, part]), ends, axis=0)
+        heads = slice(start, start + 4096)
+        low[heads], high[heads] = np.quantile(_means(weights, flat[:, heads]), ends, axis=0)
     return low.reshape(values.shape[1:]), high.reshape(values.shape[1:])
 
 
 def _means(weights: Array, flat: Array) -> Array:
-    """``weights @ flat``, (draw, head), by one thread where that is quick: OpenBLAS' others spin for 0.1 s after their work, and slow a live run."""
+    """``weights @ flat``, (draw, head), by one thread where that is quick.
+
+    OpenBLAS' other threads spin for 0.1 s after their work, which slows a live run.
+    """
     draws, runs = weights.shape
     if draws * flat.size > QUICK:
         return weights @ flat
-    found = np.empty((draws, flat.shape[1]), np.float32)
-    some = max(1, ONE_THREAD // (8 * runs))  # draws at a time, for 8 heads
-    for start in range(0, draws, some):
+    means = np.empty((draws, flat.shape[1]), np.float32)
+    at_once = max(1, ONE_THREAD // (8 * runs))  # draws, for 8 heads
+    for start in range(0, draws, at_once):
+        rows = slice(start, start + at_once)
         for head in range(0, flat.shape[1], 8):
-            np.matmul(
-                weights[start : start + some],
-                flat[:, head : head + 8],
-                out=found[start : start + some, head : head + 8],
-            )
-    return found
+            columns = slice(head, head + 8)
+            np.matmul(weights[rows], flat[:, columns], out=means[rows, columns])
+    return means
 
 
 def ranks(runs: int, most: int = MOST_RANKS) -> list[int]:
-    """Which order statistics of ``runs`` sorted runs are kept: all while there are few, else ``most`` evenly spread.
+    """Which order statistics of ``runs`` sorted runs are kept: at most ``most``, evenly spread.
 
     >>> ranks(4), ranks(100, most=3)
     ([0, 1, 2, 3], [0, 50, 99])
@@ -174,7 +191,8 @@ def ranks(runs: int, most: int = MOST_RANKS) -> list[int]:
 def kept_rank(kept: list[int], runs: int, agreement: float) -> int:
     """Index into ``kept`` of the order statistic for ``agreement``.
 
-    Where that very rank was not kept, the next lower one stands in: the browser may understate agreement, never overstate it.
+    Where that rank was not kept, the next lower one is used: the browser may understate
+    agreement, never overstate it.
     """
     rank = runs - runs_needed(agreement, runs)
     return max(i for i, r in enumerate(kept) if r <= rank)

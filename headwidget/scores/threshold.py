@@ -1,7 +1,8 @@
 """Which heads pass a threshold: the rules, and what each is compared with.
 
-A head's *strength* is what a threshold is compared with: the score, or for signed scores the score (``sign="helps"``), its
-negative (``"hurts"``) or its size (``"either"``). Every rule gives each task one *cut*: heads whose strength reaches it pass.
+A head's *strength* is what a threshold is compared with: the score, or for signed scores
+the score (``sign="helps"``), its negative (``"hurts"``) or its size (``"either"``). Every
+rule gives each task one *cut*: heads whose strength reaches it pass.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -55,12 +56,11 @@ def settings(scores: HeadScores, **given: Any) -> Threshold:
     """Checked settings for these scores; what is not given is as the scores are shown at first."""
     if unknown := [name for name in given if name not in NAMES]:
         raise TypeError(
-            f"there is no setting {', '.join(map(repr, unknown))}; the settings are {', '.join(NAMES)}."
+            f"there is no setting {', '.join(map(repr, unknown))}; "
+            f"the settings are {', '.join(NAMES)}."
         )
-    asked = {
-        name: value for name, value in provenance.display(scores, given).items() if name in NAMES
-    }
-    checked = {name: check(scores, name, value) for name, value in asked.items()}
+    asked = provenance.display(scores, given)
+    checked = {name: check(scores, name, asked[name]) for name in asked if name in NAMES}
     checked.setdefault("threshold", START[checked.get("rule", "value")])
     checked.setdefault("tasks", list(scores.tasks))
     return Threshold(**{**checked, "tasks": tuple(checked["tasks"])})
@@ -81,11 +81,11 @@ def choice(name: str, value: Any, allowed: tuple[str | None, ...]) -> str | None
 
 
 def many(value: Any, what: str) -> list[Any]:
-    """A list of whatever is given, but for text."""
+    """The items of what is given as a list; text and single values are refused."""
     try:
         if not isinstance(value, str):
             return list(value)
-    except TypeError:  # it holds nothing
+    except TypeError:  # it cannot be iterated over
         pass
     raise ValueError(f"{what}; got {value!r}.")
 
@@ -128,43 +128,46 @@ def _threshold(_: HeadScores, value: Any) -> float | None:
 
 def number(scores: HeadScores, task: str, settings: Threshold) -> Array:
     """The map of a task: mean or median over runs, or its share of the whole."""
-    found = reduce.reduce(
-        scores.values(task), "median" if settings.reduction == "median" else "mean"
-    )
-    return reduce.share(found) if settings.normalize == "share" else found
+    reduced = _reduced(scores, task, settings)
+    return reduce.share(reduced) if settings.normalize == "share" else reduced
+
+
+def _reduced(scores: HeadScores, task: str, settings: Threshold) -> Array:
+    how: Literal["mean", "median"] = "median" if settings.reduction == "median" else "mean"
+    return reduce.reduce(scores.values(task), how)
 
 
 def strength(scores: HeadScores, task: str, settings: Threshold) -> Array:
     """What a task's threshold is compared with."""
-    shares = number(scores, task, settings)
+    numbers_shown = number(scores, task, settings)
     if not scores.signed:
-        return shares
+        return numbers_shown
     if settings.sign == "either":
-        return np.abs(shares)
+        return np.abs(numbers_shown)
     direction = 1 if settings.sign == "helps" else -1
-    signs = np.sign(
-        reduce.reduce(scores.values(task), "median" if settings.reduction == "median" else "mean")
-    )
-    out: Array = (np.abs(shares) * (signs * direction)).astype(np.float32)
-    return out
+    signs = np.sign(_reduced(scores, task, settings))  # a share has lost its sign
+    strengths: Array = (np.abs(numbers_shown) * (signs * direction)).astype(np.float32)
+    return strengths
 
 
 def cut(strengths: Array, settings: Threshold, signed: bool) -> np.float32 | None:
-    """The strength a head must reach under the rule; None without a threshold. Heads that tie with the last one pass too."""
+    """The strength a head must reach under the rule; None without a threshold.
+
+    Heads that tie with the last one pass too.
+    """
     if settings.threshold is None:
         return None
     if settings.rule == "value":
         return reduce.float32(settings.threshold)
     if settings.rule == "elbow":
-        found = reduce.float32(
-            settings.threshold * reduce.elbow(np.maximum(strengths, 0) if signed else strengths)
-        )
+        elbow = reduce.elbow(np.maximum(strengths, 0) if signed else strengths)
+        least = reduce.float32(settings.threshold * elbow)
     else:
         k = kept(settings.rule, settings.threshold, strengths.size)
         if k == 0:
             return np.float32(np.inf)
-        found = np.sort(strengths.ravel())[::-1][k - 1]
-    return max(found, ANY_POSITIVE) if signed else found
+        least = np.sort(strengths.ravel())[::-1][k - 1]
+    return max(least, ANY_POSITIVE) if signed else least
 
 
 def kept(rule: str, threshold: float, heads: int) -> int:
@@ -185,7 +188,10 @@ def passing(scores: HeadScores, task: str, settings: Threshold) -> Mask | None:
 
 
 def run_cut(scores: HeadScores, task: str, settings: Threshold) -> np.float32:
-    """The cut on the scale of the runs: top, percent and elbow do not depend on scale, and a share is turned back."""
+    """The cut on the scale of the runs.
+
+    Top, percent and elbow do not depend on the scale; a share is turned back into a score.
+    """
     plain = Threshold(
         threshold=settings.threshold,
         rule=settings.rule,
@@ -204,16 +210,19 @@ def run_cut(scores: HeadScores, task: str, settings: Threshold) -> np.float32:
 
 def either(masks: Sequence[Mask | None]) -> Mask | None:
     """Heads that any of the masks has; None where there is no mask."""
-    found = [mask for mask in masks if mask is not None]
-    return np.logical_or.reduce(found) if found else None
+    present = [mask for mask in masks if mask is not None]
+    return np.logical_or.reduce(present) if present else None
 
 
 def categories_of(scores: HeadScores) -> dict[str, list[str]]:
-    """Each category and its tasks, in the order of the tasks; a task that has no category is one of its own."""
-    out: dict[str, list[str]] = {}
-    for name in scores.tasks:
-        out.setdefault(scores.categories.get(name, name), []).append(name)
-    return out
+    """Each category and its tasks, in the order of the tasks.
+
+    A task without a category is one of its own.
+    """
+    tasks: dict[str, list[str]] = {}
+    for task in scores.tasks:
+        tasks.setdefault(scores.categories.get(task, task), []).append(task)
+    return tasks
 
 
 def for_categories(settings: T) -> T:
@@ -224,12 +233,12 @@ def for_categories(settings: T) -> T:
 
 
 def members(scores: HeadScores, settings: Threshold) -> dict[str, Mask]:
-    """Each category that has a task shown, and the heads that pass in one of those: (layer, head)."""
+    """Each category that has a task shown, and the heads that pass in one of its tasks."""
     at = for_categories(settings)
-    wanted = scores.tasks if settings.tasks is None else settings.tasks
-    found: dict[str, Mask] = {}
-    for category, names in categories_of(scores).items():
-        passes = [passing(scores, name, at) for name in names if name in wanted]
-        if passes:
-            found[category] = np.logical_or.reduce([mask for mask in passes if mask is not None])
-    return found
+    shown = scores.tasks if settings.tasks is None else settings.tasks
+    masks: dict[str, Mask] = {}
+    for category, tasks in categories_of(scores).items():
+        mask = either([passing(scores, task, at) for task in tasks if task in shown])
+        if mask is not None:
+            masks[category] = mask  # (layer, head)
+    return masks

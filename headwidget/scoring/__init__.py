@@ -1,1 +1,1 @@
-"""From tasks to scores: tokens, batches, forwards, and the engine that lets a method fill the tensor."""
+"""From tasks to scores: tokens, batches, forwards, and the engine that lets a method score."""

@@ -1,4 +1,4 @@
-"""Batches: encoded examples as padded tensors on the model's device, one plain forward of them, and what it says of the answers."""
+"""Batches: encoded examples as padded tensors, a plain forward of them, and its answers."""
 
 from __future__ import annotations
 
@@ -21,38 +21,41 @@ PROMPTS = 32
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Examples side by side. Shapes: ``ids`` (batch, seq), all answer tensors (batch, k) with k the longest answer."""
+    """Examples side by side.
+
+    Shapes: ``ids`` (batch, seq), all answer tensors (batch, k) with k the longest answer.
+    """
 
     runs: tuple[int, ...]
     """Which of the task's examples these are."""
     ids: Tensor
     mask: Tensor | None
-    """Attention mask, where one is needed: a causal model never looks at padding on its right."""
+    """Attention mask, where one is needed: a causal model never sees padding on its right."""
     at: Tensor
+    """The positions that predict the answer's tokens."""
     answer: Tensor
     counts: Tensor
     """1 where an answer token is, 0 where it is padding."""
     foil: Tensor
-    """The foil's token where answer and foil part, else the answer's own, (batch, k)."""
+    """The foil's token where answer and foil part, else the answer's own."""
     parts: Tensor
-    """1 at the token where answer and foil part, (batch, k); all 0 without a foil."""
+    """1 at the token where answer and foil part; all 0 without a foil."""
 
     def inputs(self, model: Model) -> dict[str, Any]:
         """Keyword arguments for the model's own forward."""
-        given: dict[str, Any] = {"input_ids": self.ids, **nothing_kept(model)}
+        inputs: dict[str, Any] = {"input_ids": self.ids, **nothing_kept(model)}
         if self.mask is not None:
-            given["attention_mask"] = self.mask
-            if (
-                not model.encoder
-                and "position_ids" in inspect.signature(model.module.forward).parameters
-            ):
-                given["position_ids"] = (self.mask.cumsum(-1) - 1).clamp(min=0)
-        return given
+            inputs["attention_mask"] = self.mask
+            parameters = inspect.signature(model.module.forward).parameters
+            if not model.encoder and "position_ids" in parameters:
+                inputs["position_ids"] = (self.mask.cumsum(-1) - 1).clamp(min=0)
+        return inputs
 
     def valid(self) -> Tensor:
-        """1 where a token is, 0 where padding is, (batch, seq); padding on the right of a causal model is told by its positions."""
+        """1 where a token is, 0 where padding is, (batch, seq)."""
         if self.mask is not None:
             return self.mask
+        # No mask: the padding is on the right, behind the last position that is read.
         return (torch.arange(self.ids.shape[1], device=self.ids.device) <= self.at[:, -1:]).long()
 
 
@@ -62,36 +65,46 @@ def collate(
     model: Model,
     side: Literal["left", "right"] = "right",
 ) -> Batch:
-    """Pad ``examples`` to one length on ``side`` and put them on the model's device, one copy a tensor."""
+    """Pad ``examples`` on ``side`` and put them on the model's device, one copy a tensor."""
     seq = max(len(e.ids) for e in examples)
-    most = max(len(e.answer) for e in examples)
+    k = max(len(e.answer) for e in examples)
     pad = model.tokenizer.pad_token_id if model.encoder else None
-    rows: dict[str, list[list[int]]] = {
-        k: [] for k in ("ids", "mask", "at", "answer", "counts", "foil", "parts")
-    }
-    for e in examples:
-        space, short = seq - len(e.ids), most - len(e.answer)
-        shift = space if side == "left" else 0
-        fill = [
-            e.ids[-1] if pad is None else pad
-        ] * space  # a causal model never sees its right padding: any token will do
-        ones = [1] * len(e.ids)
-        rows["ids"].append([*fill, *e.ids] if shift else [*e.ids, *fill])
-        rows["mask"].append([*[0] * space, *ones] if shift else [*ones, *[0] * space])
-        rows["at"].append([*(p + shift for p in e.at), *[e.at[-1] + shift] * short])
-        rows["answer"].append([*e.answer, *[0] * short])
-        rows["counts"].append([1] * len(e.answer) + [0] * short)
-        rows["foil"].append(
-            [
-                e.foil if i == e.parting and e.foil is not None else t
-                for i, t in enumerate([*e.answer, *[0] * short])
-            ]
-        )
-        rows["parts"].append([int(i == e.parting) for i in range(most)])
-    ready = {k: torch.tensor(v).to(model.device) for k, v in rows.items()}
+    rows = [_padded(example, seq, k, pad, side) for example in examples]
+    tensors: dict[str, Tensor | None] = {}
+    for name in rows[0]:
+        tensors[name] = torch.tensor([row[name] for row in rows]).to(model.device)
     if not model.encoder and (side == "right" or all(len(e.ids) == seq for e in examples)):
-        ready["mask"] = None  # type: ignore[assignment]
-    return Batch(tuple(runs), **ready)
+        tensors["mask"] = None
+    return Batch(tuple(runs), **tensors)  # type: ignore[arg-type]
+
+
+def _padded(
+    example: Encoded, seq: int, k: int, pad: int | None, side: Literal["left", "right"]
+) -> dict[str, list[int]]:
+    """One row of each of a batch's tensors.
+
+    Without a ``pad`` token the last one is repeated: a causal model never sees padding on
+    its right, and a mask hides padding on its left.
+    """
+    space, short = seq - len(example.ids), k - len(example.answer)
+    fill = [example.ids[-1] if pad is None else pad] * space
+    ones, zeros = [1] * len(example.ids), [0] * space
+    left = side == "left"
+    shift = space if left else 0
+    at = [position + shift for position in example.at]
+    answer = [*example.answer, *[0] * short]
+    foil = list(answer)
+    if example.parting is not None and example.foil is not None:
+        foil[example.parting] = example.foil
+    return {
+        "ids": [*fill, *example.ids] if left else [*example.ids, *fill],
+        "mask": [*zeros, *ones] if left else [*ones, *zeros],
+        "at": [*at, *[at[-1]] * short],
+        "answer": answer,
+        "counts": [1] * len(example.answer) + [0] * short,
+        "foil": foil,
+        "parts": [int(i == example.parting) for i in range(k)],
+    }
 
 
 def plan(
@@ -101,22 +114,28 @@ def plan(
     order: Callable[[Encoded], Any] = lambda e: len(e.ids),
     together: Callable[[Sequence[Encoded], Encoded], bool] = lambda batch, e: True,
 ) -> list[list[int]]:
-    """Which examples run together: like with like (by default of like length), within ``batch_size``."""
-    batches: list[list[int]] = []
+    """Which examples run together, as indices.
+
+    Neighbours in ``order`` (by default, of like length) share a batch up to ``batch_size``,
+    where ``together`` allows it.
+    """
+    planned: list[list[int]] = []
     for i in sorted(range(len(examples)), key=lambda i: order(examples[i])):
-        last = [examples[j] for j in batches[-1]] if batches else []
-        longest = max([len(e.ids) for e in last] + [len(examples[i].ids)])
-        room = batch_size or max(1, min(PROMPTS, TOKENS // longest))
-        mixes = (
-            bool(last)
-            and model.rope_switch is not None
-            and (len(last[0].ids) > model.rope_switch) != (len(examples[i].ids) > model.rope_switch)
-        )
-        if last and len(last) < room and not mixes and together(last, examples[i]):
-            batches[-1].append(i)
+        example = examples[i]
+        batch = [examples[j] for j in planned[-1]] if planned else []
+        if batch and _fits(example, batch, model, batch_size) and together(batch, example):
+            planned[-1].append(i)
         else:
-            batches.append([i])
-    return batches
+            planned.append([i])
+    return planned
+
+
+def _fits(example: Encoded, batch: Sequence[Encoded], model: Model, batch_size: int | None) -> bool:
+    """Has the batch room for the example, and is its rotation the same?"""
+    longest = max(len(e.ids) for e in (*batch, example))
+    room = batch_size or max(1, min(PROMPTS, TOKENS // longest))
+    same_rope = model.switches_rope(len(batch[0].ids)) == model.switches_rope(len(example.ids))
+    return len(batch) < room and same_rope
 
 
 def batches(examples: Sequence[Encoded], model: Model, batch_size: int | None) -> Iterator[Batch]:
@@ -133,7 +152,7 @@ def forward(model: Model, batch: Batch) -> Tensor:
 
 
 def log_probability(logits: Tensor, batch: Batch) -> Tensor:
-    """log p(answer | prompt), summed over its tokens, (batch,), at least float32 whatever the model's dtype."""
+    """log p(answer | prompt), summed over its tokens, (batch,), in float32 or better."""
     return token_log_probability(logits, batch).sum(-1)
 
 
@@ -146,12 +165,15 @@ def token_log_probability(logits: Tensor, batch: Batch) -> Tensor:
 
 
 def correct(logits: Tensor, batch: Batch) -> Tensor:
-    """(2, batch) bool: is every answer token the likeliest; does the answer beat its foil where they part (True without a foil)?"""
-    answer, counts = batch.answer.to(logits.device), batch.counts.to(logits.device)
-    first = ((logits.argmax(-1) == answer) | (counts == 0)).all(-1)
-    right, wrong = (
-        logits.gather(-1, answer[..., None]),
-        logits.gather(-1, batch.foil.to(logits.device)[..., None]),
-    )
-    beats = ((right > wrong).squeeze(-1) | (batch.parts.to(logits.device) == 0)).all(-1)
-    return torch.stack([first, beats])
+    """Two answers to "is it right?", (2, batch) bool.
+
+    The first: is every answer token the likeliest? The second: does the answer beat its
+    foil where they part (True without a foil)?
+    """
+    answer, foil = batch.answer.to(logits.device), batch.foil.to(logits.device)
+    counts, parts = batch.counts.to(logits.device), batch.parts.to(logits.device)
+    likeliest = ((logits.argmax(-1) == answer) | (counts == 0)).all(-1)
+    answer_logits = logits.gather(-1, answer[..., None]).squeeze(-1)  # (batch, k)
+    foil_logits = logits.gather(-1, foil[..., None]).squeeze(-1)
+    beats = ((answer_logits > foil_logits) | (parts == 0)).all(-1)
+    return torch.stack([likeliest, beats])

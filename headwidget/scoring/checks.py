@@ -1,17 +1,35 @@
-"""Checks of what users ask for: each raises a sentence that says what was wrong."""
+"""Checks of users' arguments: each raises a sentence that says what was wrong."""
 
 from __future__ import annotations
 
+from typing import Any
 
-def at_least(name: str, value: object, least: int) -> None:
+import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """A numpy integer as a Python int; anything else as it is.
+
+    >>> plain(np.int64(3)), plain(True), plain("x")
+    (3, True, 'x')
+    """
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def is_whole(value: object) -> bool:
+    """Is it a Python int, and not a bool?"""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def at_least(name: str, value: Any, least: int) -> None:
     """Check an option that is a whole number."""
-    if type(value) is not int or value < least:
+    if not is_whole(value) or value < least:
         raise ValueError(f"{name} is a whole number, {least} or more; got {value!r}.")
 
 
-def between(name: str, value: object, low: float, high: float) -> None:
+def between(name: str, value: Any, low: float, high: float) -> None:
     """Check an option that is a number between two others."""
-    if type(value) not in (int, float) or not low < value < high:  # type: ignore[operator]
+    if type(value) not in (int, float) or not low < value < high:
         raise ValueError(f"{name} is a number between {low:g} and {high:g}; got {value!r}.")
 
 
@@ -19,3 +37,17 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Check an option that is one of a few words."""
     if value not in allowed:
         raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}.")
+
+
+def batch_size(value: Any) -> None:
+    """Check a number of prompts a batch, or None."""
+    if value is not None and (not is_whole(value) or value < 1):
+        raise ValueError(
+            f"batch_size is a number of prompts, 1 or more, or None to choose it; got {value!r}."
+        )
+
+
+def seed(value: object) -> None:
+    """Check a seed."""
+    if not is_whole(value):
+        raise ValueError(f"seed is a whole number; got {value!r}.")

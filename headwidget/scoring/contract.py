@@ -1,4 +1,24 @@
-"""Methods: one file each, a generator of chunks of ``S[task][run, layer, head]``; the blocking call, a live widget and a cluster consume the same."""
+"""The contract of a scoring method: what it is told (Job) and what it yields (Chunk, Report).
+
+A method is a generator ``run(job)``, a frozen dataclass of its options, and a few facts,
+joined in a :class:`Method`. ``run`` does these steps, in this order:
+
+1. Read ``job.model``, ``job.tasks`` and ``job.options``. ``job.tasks`` holds exactly one
+   task (``job.task``), unless the method is declared ``together=True``; then it holds all.
+2. Run the model, inside ``with hooks.scoring(job.model):``, which holds the model's lock,
+   switches dropout off and lets Stop interrupt. Leave that block before each ``yield``:
+   the live widget uses the model between two chunks.
+3. Yield a :class:`Chunk` as soon as some runs are scored. Chunks may come in any order and
+   may cover some layers only. When ``run`` ends, every run must be scored at every layer.
+4. Yield a :class:`Report` for what belongs beside the scores: labels of runs that are not
+   prompts, warnings, facts for the card and the file.
+
+The same generator serves ``hw.score``, ``hw.live`` and a cluster. The engine checks all that
+is yielded. Where memory runs out, it calls ``run`` again with half the batch size and, for
+a method that scores one task at a time, with only the examples that are not done yet.
+``hw.register_method(method)`` makes a method known by its name; CONTRIBUTING.md has a
+complete example.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +29,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headwidget.scores.rank import RankedBy
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -17,96 +39,175 @@ if TYPE_CHECKING:
     from headwidget.tasks import Task
 
 
+def _silent(what: str, steps: float) -> None:
+    """The ``note`` of a job whose progress nobody watches."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What a method is told."""
+
+    model: Model
+    tasks: tuple[EncodedTask, ...]
+    """The tasks as token ids: exactly one, unless the method is declared ``together``."""
+    batch_size: int | None = None
+    """Prompts a batch; None where the method may choose."""
+    options: Any = None
+    """An instance of the method's options class."""
+    seed: int = 0
+    """All that is random must follow from it."""
+    sources: tuple[Task, ...] = ()
+    """The tasks as text, in the same order; tasks that could not be encoded are here too."""
+    note: Callable[[str, float], None] = _silent
+    """``note(what, steps)`` names what is being done and adds ``steps`` to the progress.
+
+    Only a ``together`` method counts its own steps; for others, the engine counts runs.
+    """
+
+    @property
+    def task(self) -> EncodedTask:
+        """The one task of a method that scores one task at a time."""
+        (task,) = self.tasks
+        return task
+
+
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Scores as they land: some runs of a task, at some layers."""
+    """Scores as they land: of some runs of a task, at some layers."""
 
-    runs: tuple[int, ...]
-    """Which of the task's runs: its examples, where the method does not say otherwise."""
+    task: str
+    """The task's name."""
+    runs: Sequence[int]
+    """Which runs: indices into the task's examples, or into the labels of a report."""
     layers: slice
-    """Which rows."""
+    """Which rows of ``model.layers``; ``slice(None)`` for all."""
     values: npt.NDArray[np.float32]
     """(run, layer, head)."""
     correct: npt.NDArray[np.bool_] | None = None
     """(2, run): did the untouched model answer right; does the answer beat its foil?"""
     aspects: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
-    """What else the method found of the same runs and layers, by name, (run, layer, head)."""
+    """Further scores of the same runs and layers by name, (run, layer, head)."""
     state: Mapping[str, Any] = field(default_factory=dict)
-    """How far a method that trains is: stage, update, loss, …"""
+    """Progress of a method that trains: stage, update, loss, …"""
+    check: npt.NDArray[np.float32] | None = None
+    """(run,): how far the method's own log p(answer) is from the model's plain forward.
+
+    Relative to its size. Where it is more than rounding, the engine refuses to go on.
+    """
 
 
-def land(runs: tuple[int, ...], layers: slice, values: Tensor, right: Tensor) -> Chunk:
-    """A chunk from the device: ``values`` (run, layer, head) and ``right`` (2, run) in one copy, so that the host waits once."""
-    import torch
+@dataclass(frozen=True, eq=False)
+class TaskReport:
+    """What a method reports about one task; None leaves what was reported before."""
 
-    count, rows, heads = values.shape
-    flat = (
-        torch.cat(
-            [values.float().reshape(count, -1), right.T.to(values.device, torch.float32)], dim=1
+    runs: tuple[int, ...] | None = None
+    """Which examples are the runs, where not all are: the method was fitted on the others."""
+    labels: tuple[str, ...] | None = None
+    """The runs' labels, where runs are not examples. Reported before the task's chunks."""
+    right: npt.NDArray[np.bool_] | None = None
+    """(2, example): did the model answer right; does the answer beat its foil?"""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """Facts for the task's record, as JSON; ``"warning"`` is a sentence shown in the card."""
+
+    def extended(self, later: TaskReport) -> TaskReport:
+        """This report with what a later one says in addition, or instead."""
+        return TaskReport(
+            self.runs if later.runs is None else later.runs,
+            self.labels if later.labels is None else later.labels,
+            self.right if later.right is None else later.right,
+            {**self.record, **later.record},
         )
-        .cpu()
-        .numpy()
-    )
-    return Chunk(runs, layers, flat[:, :-2].reshape(count, rows, heads), flat[:, -2:].T > 0.5)
 
 
-@dataclass
-class Together:
-    """What a method that needs all tasks at once is told, and what it leaves behind for the scores' meta as it goes."""
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a method returns besides scores. A later report extends an earlier one."""
 
-    seed: int = 0
-    sources: Sequence[Task] = ()
-    """The tasks as text."""
-    note: Callable[[str, float], None] = lambda what, steps: None
-    """``note(what, steps)`` says what is being done, and how many more steps of the method are done."""
-    runs: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Which of a task's examples are its runs, where not all are: the others were used to fit something."""
-    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The runs' labels, where a task's runs are not its examples."""
-    right: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
-    """(2, example) for each task: did the model answer right; does the answer beat its foil?"""
-    meta: dict[str, Any] = field(default_factory=dict)
-    """What is worth knowing of all."""
-    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """And of each task."""
+    tasks: Mapping[str, TaskReport] = field(default_factory=dict)
+    """By the tasks' names."""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """Facts for the record of all tasks, as JSON."""
+
+    def extended(self, later: Report) -> Report:
+        """This report with what a later one says in addition, or instead."""
+        tasks = dict(self.tasks)
+        for name, report in later.tasks.items():
+            tasks[name] = tasks.get(name, TaskReport()).extended(report)
+        return Report(tasks, {**self.record, **later.record})
 
 
-def alone(*_: Any) -> Iterator[Chunk]:
-    """Stands for ``run`` where a method scores all tasks together."""
-    raise TypeError("this method scores all tasks together; hw.score(model, tasks, …) does it.")
+def prompts_to_score(tasks: Sequence[EncodedTask], options: Any) -> tuple[float, str]:
+    """The progress of a method whose steps are prompts."""
+    return sum(len(task.examples) for task in tasks), "prompts"
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to score heads."""
+    """A way to score heads. The module's text says how ``run`` is written."""
 
     name: str
-    run: Callable[[Model, EncodedTask, int | None, Any], Iterator[Chunk]]
-    """``run(model, task, batch_size, options)`` yields chunks."""
+    run: Callable[[Job], Iterator[Chunk | Report]]
+    """``run(job)`` yields chunks, and reports where there is something to report."""
     options: type
-    """A frozen dataclass: the options' names, defaults and checks."""
+    """A frozen dataclass: names, defaults and checks of the options.
+
+    The first sentence of a field's docstring explains it in the live widget.
+    """
     signed: bool
     """Does a score's sign mean something?"""
+    ranked_by: RankedBy = "mean"
+    """Are heads ranked by their mean over runs or by its absolute value ("size")?"""
+    together: bool = False
+    """Must all tasks be scored in one job, because they are compared or share work?"""
     check: Callable[[Model], None] = lambda model: None
-    """Says, before any forward, why a model cannot be scored in this way."""
-    together: (
-        Callable[
-            [Model, Sequence[EncodedTask], int | None, Any, Together],
-            Iterator[tuple[EncodedTask, Chunk]],
-        ]
-        | None
-    ) = None
-    """For a method that needs all tasks at once, in place of ``run``: ``together(model, tasks, batch_size, options, its)`` yields each task's chunks."""
+    """Raises a ValueError, before any forward, that says why the model cannot be scored."""
     check_tasks: Callable[[Model, Sequence[EncodedTask], Any], None] = (
         lambda model, tasks, options: None
     )
-    """Says, before any forward, why these tasks cannot be scored in this way with these options."""
+    """Raises a ValueError, before any forward, that says why these tasks cannot be scored."""
     encode: Callable[[Sequence[Task], Model, Any, int], list[EncodedTask]] | None = None
-    """For a method whose input is not prompts with answers: ``encode(tasks, model, options, seed)`` gives what it scores, in place of tokenised prompts."""
+    """``encode(tasks, model, options, seed)``, for input that is not prompts with answers."""
     at_chance: str = "these head scores are noise"
-    """What it means for the scores when the model does a task no better than a coin."""
-    steps: Callable[[Sequence[EncodedTask], Any], tuple[float, str]] = lambda tasks, options: (
-        sum(len(task.examples) for task in tasks),
-        "prompts",
+    """What follows for the scores where the model does a task no better than a coin."""
+    steps: Callable[[Sequence[EncodedTask], Any], tuple[float, str]] = prompts_to_score
+    """``steps(tasks, options)``: the number of steps and their unit, for the progress bar."""
+    about: str = ""
+    """What a score means, in one sentence."""
+
+
+def to_host(
+    values: Tensor, correct: Tensor, check: Tensor | None = None
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.float32] | None]:
+    """``values`` (run, …), ``correct`` (2, run) and ``check`` (run,) as arrays.
+
+    They cross in one copy, so that the host waits for the device once.
+    """
+    import torch
+
+    count = len(values)
+    columns = [values.float().reshape(count, -1), correct.T.to(values.device, torch.float32)]
+    if check is not None:
+        columns.append(check.to(values.device, torch.float32)[:, None])
+    flat = torch.cat(columns, dim=1).cpu().numpy()
+    size = columns[0].shape[1]
+    return (
+        flat[:, :size].reshape(values.shape),
+        flat[:, size : size + 2].T > 0.5,
+        None if check is None else flat[:, -1],
     )
-    """How much there is to do, and what it is counted in: the progress bar's."""
+
+
+def land(
+    task: str,
+    runs: Sequence[int],
+    layers: slice,
+    values: Tensor,
+    correct: Tensor,
+    check: Tensor | None = None,
+) -> Chunk:
+    """A chunk from tensors on the device, in one copy.
+
+    ``values`` is (run, layer, head), ``correct`` (2, run), ``check`` (run,).
+    """
+    scores, right, difference = to_host(values, correct, check)
+    return Chunk(task, tuple(runs), layers, scores, right, check=difference)

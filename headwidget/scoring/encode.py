@@ -1,10 +1,13 @@
-"""From a task's text to token ids: what the model is fed, and where its answer is read. Plain Python, before any forward."""
+"""From a task's text to token ids: the model's input, and where its answer is read.
+
+Plain Python, before any forward.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwidget.tasks import Example, Task
 
@@ -18,7 +21,8 @@ class Encoded:
 
     label: str
     ids: tuple[int, ...]
-    """The input: prompt, then the answer but for its last token, which is never fed (masked models: the whole text, the answer masked)."""
+    """The input: the prompt, then the answer without its last token, which predicts nothing.
+    For a masked model: the whole text, the answer masked."""
     at: tuple[int, ...]
     """The position that predicts each answer token."""
     answer: tuple[int, ...]
@@ -30,7 +34,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class EncodedTask:
-    """A task's examples as the model sees them, and what is worth knowing about how they became so."""
+    """A task's examples as the model sees them."""
 
     name: str
     category: str | None
@@ -38,112 +42,148 @@ class EncodedTask:
     before: tuple[str, ...]
     """The special tokens that the tokenizer puts before a prompt."""
     joint_differs: int
-    """How many prompts would be tokenised differently together with their answer."""
+    """How many prompts are tokenised differently together with their answer."""
     held_out: tuple[int, ...] = ()
-    """Indices of the examples that nothing is fitted on."""
+    """Indices of the examples that no method may be fitted on."""
 
 
 def encode(task: Task, model: Model) -> EncodedTask:
-    """A task's examples as token ids; a sentence for whatever cannot be scored."""
+    """A task's examples as token ids; an error for whatever cannot be scored."""
     tokenizer = model.tokenizer
-    examples, differs = [], 0
     prompts = _plain(tokenizer, [e.prompt for e in task.examples])
-    before, after = _specials(tokenizer, task, prompts)
+    specials = _specials(tokenizer, task, prompts)
     answers = _behind(model, task.examples, prompts, [e.answer for e in task.examples])
     foils = _behind(model, task.examples, prompts, [e.foil or e.answer for e in task.examples])
-    for i, (example, prompt, (answer, differ), (foil_ids, _)) in enumerate(
-        zip(task.examples, prompts, answers, foils)
-    ):
+    examples = []
+    for i, example in enumerate(task.examples):
         where = f"task {task.name!r}, example {i}"
-        differs += differ
-        if not answer:
-            raise ValueError(
-                f"{where}: the answer {example.answer!r} tokenises to nothing; write one that the model can say."
-            )
-        if not prompt and not before:
-            raise ValueError(
-                f"{where}: the prompt {example.prompt!r} tokenises to nothing; the model needs at least one token before the answer."
-            )
-        parting, foil = (
-            (None, None) if example.foil is None else _part(example, answer, foil_ids, where)
+        ids = _Ids(prompts[i], answers[i].ids, foils[i].ids)
+        examples.append(_encoded(model, example, ids, specials, where))
+    before = specials.before
+    names = tuple(tokenizer.convert_ids_to_tokens(before)) if before else ()
+    differs = sum(answer.joint_differs for answer in answers)
+    return EncodedTask(task.name, task.category, tuple(examples), names, differs, task.held_out)
+
+
+class _Ids(NamedTuple):
+    """An example's tokens, no special ones among them."""
+
+    prompt: list[int]
+    answer: list[int]
+    foil: list[int]
+
+
+class _Specials(NamedTuple):
+    """The special tokens that a tokenizer puts around a text."""
+
+    before: list[int]
+    after: list[int]
+
+
+class _Continuation(NamedTuple):
+    """A text's tokens behind its prompt's."""
+
+    ids: list[int]
+    joint_differs: bool
+    """Would tokenising both together change the prompt's tokens?"""
+
+
+def _encoded(model: Model, example: Example, ids: _Ids, specials: _Specials, where: str) -> Encoded:
+    """One example, checked."""
+    if not ids.answer:
+        raise ValueError(
+            f"{where}: the answer {example.answer!r} tokenises to nothing; write one that the "
+            "model can say."
         )
-        if model.encoder:
-            ids, at = _masked(model, [*before, *prompt, *after], len(after), len(answer), where)
-        else:
-            text = [*before, *prompt]
-            ids, at = [*text, *answer[:-1]], range(len(text) - 1, len(text) + len(answer) - 1)
-        if (largest := max(*ids, *answer, foil or 0)) >= model.vocabulary:
-            raise ValueError(
-                f"{where}: the tokenizer gives token {largest}, but {model.name} has {model.vocabulary}; is it this model's tokenizer?"
-            )
-        if model.context is not None and len(ids) > model.context:
-            raise ValueError(
-                f"{where}: {len(ids)} tokens, but {model.name} reads at most {model.context}; shorten the prompt."
-            )
-        examples.append(
-            Encoded(
-                f"{example.prompt}{example.answer}",
-                tuple(ids),
-                tuple(at),
-                tuple(answer),
-                parting,
-                foil,
-            )
+    if not ids.prompt and not specials.before:
+        raise ValueError(
+            f"{where}: the prompt {example.prompt!r} tokenises to nothing; the model needs at "
+            "least one token before the answer."
         )
-    specials = tuple(tokenizer.convert_ids_to_tokens(before)) if before else ()
-    return EncodedTask(task.name, task.category, tuple(examples), specials, differs, task.held_out)
+    parting, foil = None, None
+    if example.foil is not None:
+        parting, foil = _part(example, ids.answer, ids.foil, where)
+    text = [*specials.before, *ids.prompt]
+    count = len(ids.answer)
+    if model.encoder:
+        after = specials.after
+        fed, at = _masked(model, [*text, *after], len(after), count, where)
+    else:
+        fed = [*text, *ids.answer[:-1]]
+        at = range(len(text) - 1, len(text) + count - 1)
+    if (largest := max(*fed, *ids.answer, foil or 0)) >= model.vocabulary:
+        raise ValueError(
+            f"{where}: the tokenizer gives token {largest}, but {model.name} has "
+            f"{model.vocabulary}; is it this model's tokenizer?"
+        )
+    if model.context is not None and len(fed) > model.context:
+        raise ValueError(
+            f"{where}: {len(fed)} tokens, but {model.name} reads at most {model.context}; "
+            "shorten the prompt."
+        )
+    label = f"{example.prompt}{example.answer}"
+    return Encoded(label, tuple(fed), tuple(at), tuple(ids.answer), parting, foil)
 
 
 def _plain(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    """Each text's tokens, no special ones among them; all texts in one call, which a fast tokenizer spreads over the cores."""
+    """Each text's tokens, no special ones among them.
+
+    All texts go in one call, which a fast tokenizer spreads over the cores.
+    """
     return [list(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]]
 
 
 def prompt_ids(tokenizer: Any, text: str) -> list[int]:
-    """A prompt's tokens for a model that goes on from it: the special tokens that come before a text are there, those that end one are not."""
+    """A prompt's tokens for a model that goes on from it.
+
+    The special tokens that come before a text are there, those that end one are not.
+    """
     (plain,) = _plain(tokenizer, [text])
-    found = _around(tokenizer, text, plain) if plain else None
-    return [*found[0], *plain] if found else list(tokenizer(text)["input_ids"])
+    specials = _around(tokenizer, text, plain) if plain else None
+    return [*specials.before, *plain] if specials else list(tokenizer(text)["input_ids"])
 
 
-def _specials(tokenizer: Any, task: Task, prompts: list[list[int]]) -> tuple[list[int], list[int]]:
-    """The special tokens that the tokenizer puts before and after a text, seen on the first prompt that has tokens of its own."""
+def _specials(tokenizer: Any, task: Task, prompts: list[list[int]]) -> _Specials:
+    """The tokenizer's special tokens, seen on the first prompt that has tokens of its own."""
     first = next((i for i, prompt in enumerate(prompts) if prompt), None)
     if first is None:
-        return [], []  # the caller says which prompt is at fault
-    found = _around(tokenizer, task.examples[first].prompt, prompts[first])
-    if found is None:
+        return _Specials([], [])  # the caller says which prompt is at fault
+    specials = _around(tokenizer, task.examples[first].prompt, prompts[first])
+    if specials is None:
         raise ValueError(
-            f"task {task.name!r}, example {first}: the tokenizer tokenises the prompt differently once it adds its special tokens."
+            f"task {task.name!r}, example {first}: the tokenizer tokenises the prompt differently "
+            "once it adds its special tokens."
         )
-    return found
+    return specials
 
 
-def _around(tokenizer: Any, text: str, plain: list[int]) -> tuple[list[int], list[int]] | None:
-    """The special tokens before and after a text's own; None where those change."""
+def _around(tokenizer: Any, text: str, plain: list[int]) -> _Specials | None:
+    """The special tokens around a text's own; None where the text's own change."""
     full = list(tokenizer(text)["input_ids"])
     for start in range(len(full) - len(plain) + 1):
         if full[start : start + len(plain)] == plain:
-            return full[:start], full[start + len(plain) :]
+            return _Specials(full[:start], full[start + len(plain) :])
     return None
 
 
 def _behind(
     model: Model, examples: Sequence[Example], prompts: list[list[int]], texts: list[str]
-) -> list[tuple[list[int], bool]]:
-    """Each text's tokens behind its prompt's, and whether tokenising both together would change the prompt's own.
+) -> list[_Continuation]:
+    """Each text's tokens behind its prompt's.
 
-    Where it would not, the text's are what follows them there: some tokenizers put a space of their own before a text that stands alone.
+    They are taken from both tokenised together, where that leaves the prompt's tokens as
+    they are: some tokenizers put a space of their own before a text that stands alone.
     """
     alone = _plain(model.tokenizer, texts)
     if model.encoder:
-        return [(ids, False) for ids in alone]
+        return [_Continuation(ids, False) for ids in alone]
     joint = _plain(model.tokenizer, [e.prompt + text for e, text in zip(examples, texts)])
-    found = []
-    for prompt, own, both in zip(prompts, alone, joint):
+    continuations = []
+    for prompt, text_alone, both in zip(prompts, alone, joint):
         follows = both[: len(prompt)] == prompt and len(both) > len(prompt)
-        found.append((both[len(prompt) :], False) if follows else (own, bool(own)))
-    return found
+        ids = both[len(prompt) :] if follows else text_alone
+        continuations.append(_Continuation(ids, not follows and bool(text_alone)))
+    return continuations
 
 
 def _part(
@@ -154,24 +194,31 @@ def _part(
         if right != wrong:
             return i, wrong
     raise ValueError(
-        f"{where}: answer {example.answer!r} and foil {example.foil!r} begin with the same tokens and never part; choose a foil that is not the answer's "
-        "beginning, nor the answer its."
+        f"{where}: answer {example.answer!r} and foil {example.foil!r} begin with the same tokens "
+        "and never part; choose a foil that is not the answer's beginning, nor the answer its."
     )
 
 
 def _masked(
     model: Model, text: list[int], after: int, count: int, where: str
 ) -> tuple[list[int], range]:
-    """Masks for the answer: where the prompt has the tokenizer's mask token, else at its end."""
+    """The text with ``count`` masks for the answer, and their positions.
+
+    They stand where the prompt has the tokenizer's mask token, else at its end, before the
+    ``after`` special tokens that end the text.
+    """
     mask = model.tokenizer.mask_token_id
     if mask is None:
         raise ValueError(
-            f"{model.name} predicts masked tokens, but its tokenizer has no mask token; load the tokenizer that belongs to it."
+            f"{model.name} predicts masked tokens, but its tokenizer has no mask token; load the "
+            "tokenizer that belongs to it."
         )
-    held = [i for i, token in enumerate(text) if token == mask]
-    if len(held) > 1:
+    masks = [i for i, token in enumerate(text) if token == mask]
+    if len(masks) > 1:
         raise ValueError(
-            f"{where}: the prompt has {len(held)} mask tokens; use one, which stands for the whole answer."
+            f"{where}: the prompt has {len(masks)} mask tokens; use one, which stands for the "
+            "whole answer."
         )
-    start = held[0] if held else len(text) - after
-    return [*text[:start], *[mask] * count, *text[start + len(held) :]], range(start, start + count)
+    start = masks[0] if masks else len(text) - after
+    ids = [*text[:start], *[mask] * count, *text[start + len(masks) :]]
+    return ids, range(start, start + count)

@@ -1,13 +1,13 @@
 """Gated runs: the same prompts under many settings of the heads' gates.
 
-Gates are per sample, so settings and prompts share a batch. A prefix that prompts share runs once for each setting, with its
-gates; its keys and values then serve all prompts of the setting.
+Gates are per sample, so settings and prompts share a batch. A prefix that prompts share
+runs once for each setting, with its gates; its keys and values then serve all prompts of
+the setting.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,22 +18,24 @@ import torch
 from torch import Tensor
 
 from headwidget.models import Model, hooks
+from headwidget.models.caches import PrefixCache, kept_in
 from headwidget.scoring.batch import TOKENS, Batch, collate, correct, forward, log_probability, plan
 from headwidget.scoring.encode import Encoded
 from headwidget.scoring.replay import MOST_LOGITS, SHORTEST_PREFIX, belong_together, shared_prefix
 
 MOST_KEYS = 8 * TOKENS
-"""Keys that a batch attends to, at most: a prefix's stand before every prompt that goes on from it."""
+"""Keys that a batch attends to, at most: those of a prefix count once for each of its prompts."""
 
 
 @dataclass(frozen=True)
 class Landed:
-    """What some prompts answer under some settings, on the host."""
+    """Answers of some prompts under some settings, on the host."""
 
     settings: slice
     runs: tuple[int, ...]
     values: npt.NDArray[np.float32]
-    """(setting, run, 3): log p(answer); is every answer token the likeliest; does the answer beat its foil (1 without one)."""
+    """(setting, run, 3): log p(answer); is every answer token the likeliest; does the answer
+    beat its foil (1 without one)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,118 +61,85 @@ def run(
     gates: npt.NDArray[np.float32],
     batch_size: int | None = None,
 ) -> Iterator[Landed]:
-    """Every example under every setting of ``gates`` (setting, layer, head), the first settings first."""
-    together = groups(model, examples, batch_size)
-    step = min(group.room(model, batch_size) for group in together)
+    """Every example under every setting of ``gates`` (setting, layer, head).
+
+    The first settings land first.
+    """
+    grouped = groups(model, examples, batch_size)
+    step = min(group.room(model, batch_size) for group in grouped)
     for start in range(0, len(gates), step):
-        part = torch.tensor(gates[start : start + step]).to(model.device)
-        for group in together:
-            yield Landed(
-                slice(start, start + len(part)),
-                group.batch.runs,
-                answers(model, group, part).cpu().numpy(),
-            )
-
-
-def can_share(model: Model) -> bool:
-    """Can prompts go on from one prefix? An encoder looks at all tokens at once, and a hybrid model has a cache of its own."""
-    return not model.encoder and len(model.blocks) == len(model.layers)
+        settings = torch.tensor(gates[start : start + step]).to(model.device)
+        for group in grouped:
+            values = answers(model, group, settings).cpu().numpy()
+            yield Landed(slice(start, start + len(settings)), group.batch.runs, values)
 
 
 def groups(model: Model, examples: Sequence[Encoded], batch_size: int | None = None) -> list[Group]:
     """The examples in groups that share a prefix; those that share none by their length."""
-    found, alone = [], list(range(len(examples)))
-    if can_share(model):
+    grouped, alone = [], list(range(len(examples)))
+    if model.can_share_prefix:
         alone = []
-        for runs in plan(
-            examples, model, batch_size, order=lambda e: e.ids, together=belong_together
-        ):
-            some = [examples[i] for i in runs]
-            switches = (
-                model.rope_switch is not None and max(len(e.ids) for e in some) > model.rope_switch
-            )
-            prefix = shared_prefix(some)
-            if len(some) == 1 or switches or prefix < SHORTEST_PREFIX:
+        planned = plan(examples, model, batch_size, order=lambda e: e.ids, together=belong_together)
+        for runs in planned:
+            members = [examples[i] for i in runs]
+            longest = max(len(e.ids) for e in members)
+            prefix = shared_prefix(members)
+            if len(members) == 1 or model.switches_rope(longest) or prefix < SHORTEST_PREFIX:
                 alone += runs
             else:
-                found.append(Group(collate(runs, some, model), prefix))
-    for planned in plan([examples[i] for i in alone], model, batch_size):
-        runs = [alone[i] for i in planned]
-        found.append(Group(collate(runs, [examples[i] for i in runs], model), 0))
-    return found
+                grouped.append(Group(collate(runs, members, model), prefix))
+    for indices in plan([examples[i] for i in alone], model, batch_size):
+        runs = [alone[i] for i in indices]
+        grouped.append(Group(collate(runs, [examples[i] for i in runs], model), 0))
+    return grouped
 
 
 def answers(model: Model, group: Group, gates: Tensor) -> Tensor:
-    """The group's answers under each setting of ``gates`` (setting, layer, head), (setting, run, 3)."""
+    """The group's answers under each setting of ``gates`` (setting, layer, head).
+
+    (setting, run, 3), as in :class:`Landed`.
+    """
     prompts = len(group.batch.runs)
     batch = tiled(group.batch, len(gates))  # setting by setting, (setting * run, …)
     with hooks.scoring(model):
         logits = predictions(model, batch, group.prefix, gates)
-        found = torch.stack([log_probability(logits, batch), *correct(logits, batch)], -1)
-    return found.reshape(len(gates), prompts, 3)
+        values = torch.stack([log_probability(logits, batch), *correct(logits, batch)], -1)
+    return values.reshape(len(gates), prompts, 3)
 
 
 def predictions(model: Model, batch: Batch, prefix: int, gates: Tensor) -> Tensor:
-    """Logits where the answers are predicted, (setting * run, k, vocabulary); the batch holds its runs setting by setting, as ``gates`` does.
+    """Logits where the answers are predicted, (setting * run, k, vocabulary).
 
-    Of every prompt the first ``prefix`` tokens are the same: they run once a setting. All of it can be walked back for gradients.
+    The batch holds its runs setting by setting, as ``gates`` does. The first ``prefix``
+    tokens of every prompt are the same and run once a setting. Gradients reach the gates.
     """
     prompts = len(batch.ids) // len(gates)
-    past = _prefix(model, batch.ids[::prompts, :prefix], gates, prompts) if prefix else None
+    past = _run_prefix(model, batch.ids[::prompts, :prefix], gates) if prefix else None
     with hooks.gate(model, gates.repeat_interleave(prompts, 0)):
         return forward(model, batch) if past is None else _go_on(model, batch, past, prefix)
 
 
-def _prefix(model: Model, ids: Tensor, gates: Tensor, prompts: int) -> Any:
-    """The keys and values of the prefix under each setting, to go on from with so many prompts each."""
-    past = _branching()()
-    first = torch.zeros(
-        len(gates), 1, dtype=torch.long, device=ids.device
-    )  # the prefix predicts nothing: unembed one position
+def _run_prefix(model: Model, ids: Tensor, gates: Tensor) -> PrefixCache:
+    """The prefix's keys and values, a row for each setting."""
+    past = PrefixCache()
+    # The prefix predicts nothing: one position is unembedded.
+    first = torch.zeros(len(gates), 1, dtype=torch.long, device=ids.device)
     with hooks.gate(model, gates), hooks.unembed_at(model, first):
-        model.module(input_ids=ids, past_key_values=past, use_cache=True)
-    past.prompts = prompts
+        model.module(input_ids=ids, **kept_in(past))
     return past
 
 
-def _go_on(model: Model, batch: Batch, past: Any, prefix: int) -> Tensor:
-    """Logits where the answers are predicted, from what follows the prefix."""
+def _go_on(model: Model, batch: Batch, past: PrefixCache, prefix: int) -> Tensor:
+    """Logits where the answers are predicted, from the tokens that follow the prefix."""
     with hooks.unembed_at(model, batch.at - prefix):
-        logits: Tensor = model.module(
-            input_ids=batch.ids[:, prefix:], past_key_values=past, use_cache=True
-        ).logits
+        logits: Tensor = model.module(input_ids=batch.ids[:, prefix:], **kept_in(past)).logits
     return logits
 
 
-@functools.cache
-def _branching() -> Any:
-    from transformers import DynamicCache
-
-    class Branching(DynamicCache):  # type: ignore[misc]
-        """Keeps a prefix's keys and values; once told how many ``prompts`` go on from each, answers with both and keeps no more."""
-
-        prompts = 0
-
-        def update(
-            self, key: Tensor, value: Tensor, layer: int, *args: Any, **kwargs: Any
-        ) -> tuple[Tensor, Tensor]:
-            if not self.prompts:
-                kept: tuple[Tensor, Tensor] = super().update(key, value, layer, *args, **kwargs)
-                return kept
-            held = self.layers[layer]
-            k, v = (
-                one.repeat_interleave(self.prompts, 0) for one in (held.keys, held.values)
-            )  # (setting * run, kv head, prefix, dim)
-            return torch.cat([k, key], dim=-2), torch.cat([v, value], dim=-2)
-
-    return Branching
-
-
 def tiled(batch: Batch, times: int) -> Batch:
-    """The batch so many times over, one after the other."""
-    parts = {f.name: getattr(batch, f.name) for f in dataclasses.fields(batch)}
-    tiled: dict[str, Any] = {
-        name: part.repeat(times, 1) if isinstance(part, Tensor) else part
-        for name, part in parts.items()
-    }
-    return Batch(**tiled)
+    """The batch ``times`` times, one after the other."""
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(batch):
+        value = getattr(batch, field.name)
+        fields[field.name] = value.repeat(times, 1) if isinstance(value, Tensor) else value
+    return Batch(**fields)

@@ -1,10 +1,10 @@
-"""The progress bar of everything that takes a while."""
+"""The progress bar of scoring and of interventions."""
 
 from __future__ import annotations
 
 
 class Progress:
-    """A tqdm bar that names task and method, in prompts or what else a method counts in."""
+    """A tqdm bar that names method and task; ``unit`` is what is counted, such as prompts."""
 
     def __init__(self, total: float, unit: str, method: str, shown: bool) -> None:
         from tqdm.auto import tqdm
@@ -18,6 +18,7 @@ class Progress:
         )
 
     def note(self, task: str, steps: float) -> None:
+        """Show ``task`` and count ``steps``; without steps the new title shows at once."""
         self.bar.set_description(f"{self.method} · {task}", refresh=not steps)
         self.bar.update(steps)
 

@@ -1,4 +1,4 @@
-"""The methods by name: those of headwidget, imported when they are first used."""
+"""The methods by name: headwidget's own, imported when first used, and those users add."""
 
 from __future__ import annotations
 
@@ -8,31 +8,97 @@ from typing import Any
 
 from headwidget.scoring.contract import Method
 
-_WHERE = {
-    name: f"headwidget.methods.{name}"
-    for name in ("ablation", "gradient", "attribution", "probe", "gating", "relations", "patterns")
-}
+_BUILT_IN = ("ablation", "gradient", "attribution", "probe", "gating", "relations", "patterns")
+_registered: dict[str, Method] = {}
+"""The methods that users added, by name."""
+
+
+def register_method(method: Method) -> None:
+    """Add a method of your own: ``hw.score`` and ``hw.live`` then know it by its name.
+
+    :mod:`headwidget.scoring.contract` describes what a method is, and CONTRIBUTING.md has a
+    complete example. Registering a name again replaces the method, so that a notebook cell
+    can be run twice; the names of headwidget's own methods are taken.
+
+    >>> import dataclasses
+    >>> import numpy as np
+    >>> import headwidget as hw
+    >>> from headwidget.scoring.contract import Chunk, Method
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Options:
+    ...     scale: float = 1.0
+    >>> def run(job):
+    ...     runs = range(len(job.task.examples))
+    ...     values = np.full((len(runs), *job.model.shape), job.options.scale)
+    ...     yield Chunk(job.task.name, runs, slice(None), values)
+    >>> hw.register_method(Method("constant", run, Options, signed=False))
+    >>> task = hw.Task("capitals", [("The capital of France is", " Paris")])
+    >>> scores = hw.score(hw.load(), task, "constant", scale=2, progress=False)
+    >>> float(scores.values("capitals").max())
+    2.0
+    """
+    if not isinstance(method, Method):
+        raise TypeError(
+            "hw.register_method takes a Method of headwidget.scoring.contract: "
+            f"Method(name, run, options, signed=…); got a {type(method).__name__}."
+        )
+    if not isinstance(method.name, str) or not method.name.strip():
+        raise ValueError(f"a method's name is text that is not empty; got {method.name!r}.")
+    if method.name in _BUILT_IN:
+        raise ValueError(
+            f"{method.name!r} is a method of headwidget itself; give yours another name."
+        )
+    if not callable(method.run):
+        raise TypeError(
+            f"method {method.name!r}: run is a function run(job) that yields chunks; "
+            f"got a {type(method.run).__name__}."
+        )
+    _check_options(method)
+    _registered[method.name] = method
+
+
+def _check_options(method: Method) -> None:
+    """Options are a frozen dataclass that has a default for every field."""
+    options = method.options
+    is_frozen = (
+        isinstance(options, type)
+        and dataclasses.is_dataclass(options)
+        and options.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    )
+    if not is_frozen:
+        raise TypeError(
+            f"method {method.name!r}: options is a frozen dataclass "
+            f"(@dataclasses.dataclass(frozen=True) above a class); got {options!r}."
+        )
+    try:
+        options()
+    except TypeError as error:
+        raise TypeError(
+            f"method {method.name!r}: every option needs a default; {options.__name__}() "
+            f"raises: {error}."
+        ) from error
 
 
 def names() -> tuple[str, ...]:
-    """All methods."""
-    return tuple(_WHERE)
+    """The names of all methods."""
+    return (*_BUILT_IN, *_registered)
 
 
 def find(name: str) -> Method:
     """A method by name."""
-    if not isinstance(name, str) or name not in _WHERE:
-        raise ValueError(
-            f"there is no method {name!r}; the methods are {', '.join(map(repr, _WHERE))}."
-        )
-    method: Method = importlib.import_module(_WHERE[name]).METHOD
+    if isinstance(name, str) and name in _registered:
+        return _registered[name]
+    if not isinstance(name, str) or name not in _BUILT_IN:
+        known = ", ".join(map(repr, names()))
+        raise ValueError(f"there is no method {name!r}; the methods are {known}.")
+    method: Method = importlib.import_module(f"headwidget.methods.{name}").METHOD
     return method
 
 
-def options(method: Method, given: dict[str, Any]) -> Any:
-    """The method's options with ``given`` filled in; a sentence for one that it does not have."""
-    known = [f.name for f in dataclasses.fields(method.options)]
-    if unknown := [name for name in given if name not in known]:
-        has = f"its options are {', '.join(known)}" if known else "it has no options"
+def options(method: Method, values: dict[str, Any]) -> Any:
+    """The method's options with ``values`` filled in; a sentence for one it does not have."""
+    fields = [field.name for field in dataclasses.fields(method.options)]
+    if unknown := [name for name in values if name not in fields]:
+        has = f"its options are {', '.join(fields)}" if fields else "it has no options"
         raise ValueError(f"method {method.name!r} has no option {unknown[0]!r}; {has}.")
-    return method.options(**given)
+    return method.options(**values)

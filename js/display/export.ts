@@ -1,13 +1,23 @@
-// What is shown, as a drawing (SVG), a picture (PNG) and a table (CSV): made here in the browser, without a kernel.
+// What is shown, as a drawing (SVG), a picture (PNG) and a table (CSV): made in the browser,
+// without a kernel.
 
-import { axisTicks, rgbs } from "../panels/heatmap";
-import { headAt, type State, type Store } from "../store";
-import { arrange, type Layout, slotsOf } from "./layout";
-import { categoryColours, css, type Rgb, stops } from "./palette";
-import type { Panel, Picture } from "./picture";
+import { headAt, type Scores } from "../scores/head_scores";
+import type { Memo } from "../scores/memo";
+import { ranks } from "../scores/rank";
+import { categoriesOf } from "../scores/threshold";
+import { arrange, axisTicks, type Layout, slotsOf } from "./layout";
+import { categoryColours, coloursByPlace, css, type Rgb, stops } from "./palette";
 import { barTicks, place } from "./scales";
-import { selectedCells } from "./selection";
-import { categoriesOf } from "./views";
+import { type Selection, selectedCells } from "./selection";
+import type { MapName, Settings } from "./settings";
+import { viewOf } from "./views";
+import { type Panel, type Picture, scaleOf } from "./views/picture";
+
+/** What is saved as a drawing: the picture, and the heads that are selected in it. */
+export interface Drawing {
+  readonly state: Selection;
+  picture(): Picture | null;
+}
 
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif";
 const [LEFT, TOP, BOTTOM, GAP] = [44, 24, 36, 14]; // around each map, in pixels
@@ -38,13 +48,14 @@ function text(
   const where = turn
     ? `transform="translate(${round(x)} ${round(y)}) rotate(-90)"`
     : `x="${round(x)}" y="${round(y)}"`;
-  return `<text ${where} font-size="${size}" text-anchor="${anchor}" font-weight="${weight}">${escaped(words)}</text>`;
+  const font = `font-size="${size}" text-anchor="${anchor}" font-weight="${weight}"`;
+  return `<text ${where} ${font}>${escaped(words)}</text>`;
 }
 
 /** The drawing, on white, as text. Cells are vector squares, one path a colour. */
-export function svg(store: Store): string {
-  const { scores } = store.state;
-  const picture = store.picture();
+export function svg(source: Drawing): string {
+  const { scores } = source.state;
+  const picture = source.picture();
   if (!scores || !picture?.panels.length)
     throw new Error("There is nothing to save: no task is shown.");
   const [layers, heads] = [scores.layers.length, scores.heads];
@@ -63,24 +74,28 @@ export function svg(store: Store): string {
   const { columns } = layout;
   const slots = slotsOf(picture, columns);
   const rows = Math.max(...slots.map(([row]) => row)) + 1;
-  const parts = picture.panels.map((panel, i) => {
+  const drawings = picture.panels.map((panel, i) => {
     const [row, column] = slots[i]!;
     const [x, y] = [LEFT + column * (w + LEFT + GAP), TOP + row * (h + TOP + BOTTOM) + 4];
-    return drawMap(store.state, picture, panel, layout, x, y);
+    return drawMap(source.state, picture, panel, layout, x, y);
   });
   const right = LEFT + columns * (w + LEFT + GAP) - GAP - LEFT + 24;
-  parts.push(
-    picture.legend.length ? drawLegend(store.state, picture, right) : drawBar(picture, right, h),
+  const scale = scaleOf(picture);
+  drawings.push(
+    scale === null ? drawLegend(scores, picture, right) : drawBar(scale, picture, right, h),
   );
-  const source = [scores.model, scores.method].filter(Boolean).join(" · ");
+  const origin = [scores.model, scores.method].filter(Boolean).join(" · ");
   const height = Math.max(rows * (h + TOP + BOTTOM), TOP + picture.legend.length * 20) + 24;
-  parts.push(`<g fill="#666">${text(LEFT, height - 6, source, { size: 10 })}</g>`);
+  drawings.push(`<g fill="#666">${text(LEFT, height - 6, origin, { size: 10 })}</g>`);
   const width = Math.ceil(right + beside);
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${FONT}" fill="#222"><rect width="100%" height="100%" fill="#fff"/>${parts.join("")}</svg>`;
+  const size = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
+  const style = `font-family="${FONT}" fill="#222"`;
+  const opening = `<svg xmlns="http://www.w3.org/2000/svg" ${size} ${style}>`;
+  return `${opening}<rect width="100%" height="100%" fill="#fff"/>${drawings.join("")}</svg>`;
 }
 
 function drawMap(
-  state: State,
+  state: Selection,
   picture: Picture,
   panel: Panel,
   layout: Layout,
@@ -89,32 +104,37 @@ function drawMap(
 ): string {
   const { scores } = state;
   const { cellWidth, cellHeight, across, down } = layout;
-  const classes = picture.colours === "categories";
-  const colours = rgbs(picture.colours, "light", categoriesOf(scores!).size);
-  const paths = new Map<string, string>();
+  const scale = scaleOf(picture);
+  const colours = coloursByPlace(scale, "light", categoriesOf(scores!).size);
+  const square = (u: number, v: number): string =>
+    `M${x + u * cellWidth} ${y + v * cellHeight}h${cellWidth}v${cellHeight}h-${cellWidth}z`;
+  const paths = new Map<string, string>(); // by fill
   for (let v = 0; v < down; v++) {
     for (let u = 0; u < across; u++) {
       const cell = picture.layersOn === "y" ? v * across + u : u * down + v;
       const dim = panel.passes && !panel.passes[cell];
-      const key = `${css(colours[classes ? panel.values[cell]! : place(panel.values[cell]!, picture.range)]!)}${dim ? `" fill-opacity="${DIMMED}` : ""}`;
-      const square = `M${x + u * cellWidth} ${y + v * cellHeight}h${cellWidth}v${cellHeight}h-${cellWidth}z`;
-      paths.set(key, (paths.get(key) ?? "") + square);
+      const value = panel.values[cell]!;
+      const colour = css(colours[scale === null ? value : place(value, picture.range)]!);
+      const fill = dim ? `${colour}" fill-opacity="${DIMMED}` : colour;
+      paths.set(fill, (paths.get(fill) ?? "") + square(u, v));
     }
   }
   const [w, h] = [cellWidth * across, cellHeight * down];
   const [layerName, headName] = scores!.axes;
   const [yName, xName] = picture.layersOn === "y" ? [layerName, headName] : [headName, layerName];
-  const chosen = selectedCells(state).map(({ row, head }) => {
-    const [u, v] = picture.layersOn === "y" ? [head, row] : [row, head];
-    return `M${x + u * cellWidth} ${y + v * cellHeight}h${cellWidth}v${cellHeight}h-${cellWidth}z`;
-  });
+  const outlines = selectedCells(state)
+    .map(({ row, head }) => (picture.layersOn === "y" ? square(head, row) : square(row, head)))
+    .join("");
   return [
     `<g shape-rendering="crispEdges">`,
     ...[...paths].map(([fill, d]) => `<path fill="${fill}" d="${d}"/>`),
     `<rect x="${x}" y="${y}" width="${w}" height="${h}" fill="none" stroke="#bbb"/>`,
-    chosen.length
-      ? `<path d="${chosen.join("")}" fill="none" stroke="#000" stroke-width="3"/><path d="${chosen.join("")}" fill="none" stroke="#fff"/>`
-      : "",
+    ...(outlines
+      ? [
+          `<path d="${outlines}" fill="none" stroke="#000" stroke-width="3"/>`,
+          `<path d="${outlines}" fill="none" stroke="#fff"/>`,
+        ]
+      : []),
     "</g>",
     text(x, y - 8, panel.title, { size: 13, weight: 600 }),
     ...axisTicks(layout, picture, scores!.layers, "top").map(([at, t]) =>
@@ -128,30 +148,38 @@ function drawMap(
   ].join("");
 }
 
-function drawBar({ range, colours, label }: Picture, x: number, height: number): string {
+function drawBar(scale: MapName, { range, label }: Picture, x: number, height: number): string {
   const y = TOP + 4;
-  const list = stops(colours as Exclude<Picture["colours"], "categories">, "light");
+  const list = stops(scale, "light");
   const at = (colour: Rgb, i: number): string =>
     `<stop offset="${round(i / (list.length - 1))}" stop-color="${css(colour)}"/>`;
   const ticks = barTicks(range).map(({ value, label: words }) =>
     text(x + 20, y + height - ((value - range.low) / (range.high - range.low)) * height + 4, words),
   );
-  return `<defs><linearGradient id="hw-bar" x1="0" y1="1" x2="0" y2="0">${list.map(at).join("")}</linearGradient></defs><rect x="${x}" y="${y}" width="14" height="${height}" fill="url(#hw-bar)" stroke="#bbb"/>${ticks.join("")}${text(x, y - 8, label)}`;
+  const along = `id="hw-bar" x1="0" y1="1" x2="0" y2="0"`;
+  const box = `x="${x}" y="${y}" width="14" height="${height}"`;
+  return [
+    `<defs><linearGradient ${along}>${list.map(at).join("")}</linearGradient></defs>`,
+    `<rect ${box} fill="url(#hw-bar)" stroke="#bbb"/>`,
+    ...ticks,
+    text(x, y - 8, label),
+  ].join("");
 }
 
-function drawLegend({ scores }: State, { legend }: Picture, x: number): string {
-  const colours = categoryColours(categoriesOf(scores!).size, "light");
+function drawLegend(scores: Scores, { legend }: Picture, x: number): string {
+  const colours = categoryColours(categoriesOf(scores).size, "light");
   const lines = [...legend.keys()].reverse().map((at, i) => {
     const y = TOP + 4 + i * 20;
     const { name, count } = legend[at]!;
-    return `<rect x="${x}" y="${y}" width="12" height="12" fill="${css(colours[at]!)}"/>${text(x + 18, y + 10, `${name} (${count})`, { size: 12 })}`;
+    const swatch = `<rect x="${x}" y="${y}" width="12" height="12" fill="${css(colours[at]!)}"/>`;
+    return swatch + text(x + 18, y + 10, `${name} (${count})`, { size: 12 });
   });
   return lines.join("");
 }
 
 /** The picture, twice as many pixels as the drawing's size. */
-export async function png(store: Store): Promise<Blob> {
-  const drawing = svg(store);
+export async function png(source: Drawing): Promise<Blob> {
+  const drawing = svg(source);
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(drawing)}`;
   await image.decode();
@@ -163,10 +191,10 @@ export async function png(store: Store): Promise<Blob> {
 }
 
 /** Put the picture on the clipboard; says so. */
-export async function copyPicture(store: Store): Promise<string> {
+export async function copyPicture(source: Drawing): Promise<string> {
   if (!navigator.clipboard?.write)
     throw new Error("This page may not use the clipboard; save the PNG instead.");
-  await navigator.clipboard.write([new ClipboardItem({ "image/png": png(store) })]);
+  await navigator.clipboard.write([new ClipboardItem({ "image/png": png(source) })]);
   return "Copied.";
 }
 
@@ -180,21 +208,14 @@ export function download(name: string, content: Blob): string {
   return `Saved ${name}.`;
 }
 
-/** How many of the sorted values lie above one of them. */
-function above(sorted: Float32Array, value: number): number {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (sorted[middle]! > value) high = middle;
-    else low = middle + 1;
-  }
-  return sorted.length - low;
-}
+/** What the table is made from: the selection, and the settings that decide what passes. */
+export type Table = Selection & Settings & { readonly memo: Memo | null };
 
 /** The selected heads, a row a head and task: layer, head, task, number, interval, rank, passes. */
-export function csv(state: State): string {
-  const { scores, views } = state;
-  // A spreadsheet would run a name that starts as a formula does, quoted or not: an apostrophe makes it text.
+export function csv(state: Table): string {
+  const { scores, memo } = state;
+  // A spreadsheet would run a name that starts as a formula does, quoted or not: an apostrophe
+  // makes it text.
   const quoted = (name: string): string => {
     const value = /^[=+\-@\t\r]/.test(name) ? `'${name}` : name;
     return /[",\n\r]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
@@ -202,20 +223,24 @@ export function csv(state: State): string {
   const lines = ["layer,head,task,runs,mean,low95,high95,min,max,rank,passes"];
   const cells = selectedCells(state);
   for (const task of scores?.tasks ?? []) {
-    const strengths = views!.strength(task, state);
-    const sorted = strengths.slice().sort(); // from the weakest
-    const passes = views!.passesIn(task, state);
+    const rank = ranks(memo!, task);
+    const passes = viewOf(state).passes(memo!, task, state);
     for (const cell of cells) {
       const i = cell.row * scores!.heads + cell.head;
       const [layer, head] = headAt(scores!, cell);
-      const rank = 1 + above(sorted, strengths[i]!);
       const numbers = [task.mean, task.low, task.high, task.least, task.most].map((map) =>
         String(Number(map[i]!.toPrecision(9))),
       );
       lines.push(
-        [layer, head, quoted(task.name), task.runs, ...numbers, rank, passes ? passes[i] : ""].join(
-          ",",
-        ),
+        [
+          layer,
+          head,
+          quoted(task.name),
+          task.runs,
+          ...numbers,
+          rank[i],
+          passes ? passes[i] : "",
+        ].join(","),
       );
     }
   }

@@ -1,7 +1,8 @@
 // How big a cell is and how many maps stand side by side, from the width there is.
 
-import type { State } from "../store";
-import type { Picture } from "./picture";
+import type { Scores } from "../scores/head_scores";
+import { SIXES, ticks } from "./scales";
+import type { Picture } from "./views/picture";
 
 /** Space around the maps, in CSS pixels; css/maps.css has the same numbers. */
 export const SPACE = { axisLabel: 20, tickLabels: 24, gap: 20, bar: 78, legend: 174 } as const;
@@ -14,7 +15,7 @@ const NARROW = 260; // CSS pixels; maps narrower than this get wider cells
 
 export interface Layout {
   readonly columns: number;
-  /** The size of a cell in device pixels: whole numbers, so that every cell is as large as its neighbour. */
+  /** The size of a cell in device pixels: whole numbers, so that all cells are of one size. */
   readonly cellWidth: number;
   readonly cellHeight: number;
   readonly ratio: number;
@@ -63,7 +64,8 @@ export function arrange({
     wanted === null ? fits(preferred) : Math.min(wanted, fits(least)),
   );
   const rows = Math.ceil(Math.max(1, maps) / most);
-  const columns = wanted === null ? Math.max(1, Math.ceil(maps / rows)) : most; // 8 maps where 5 would fit: 4 and 4
+  // Balanced: 8 maps where 5 would fit stand 4 and 4.
+  const columns = wanted === null ? Math.max(1, Math.ceil(maps / rows)) : most;
   const each = (room + SPACE.gap) / columns - around;
   const tallest = high ?? (maps === 1 ? 560 : rows > 2 ? 240 : rows > 1 ? 320 : 400);
   const whole = (pixels: number): number => Math.max(1, Math.floor(pixels * ratio));
@@ -77,9 +79,16 @@ export function arrange({
   return { columns, cellWidth, cellHeight, ratio, across, down };
 }
 
+/** The room there is, and the grid that is drawn in it. */
+export interface Space {
+  readonly width: number;
+  readonly ratio: number;
+  readonly scores: Pick<Scores, "layers" | "heads"> | null;
+}
+
 /** The layout of what is shown. */
 export function layoutOf(
-  { width, ratio, scores }: State,
+  { width, ratio, scores }: Space,
   { panels, layersOn, columns, legend, tallest }: Picture,
 ): Layout {
   const [layers, heads] = [scores?.layers.length ?? 1, scores?.heads ?? 1];
@@ -88,11 +97,26 @@ export function layoutOf(
   return arrange({ width, ratio, across, down, maps: panels.length, columns, beside, tallest });
 }
 
-/** The row and column of every panel: where the view fixes them and there is room, else one after the other. */
+/** The row and column of every panel: as the view fixes them where they fit, else in order. */
 export function slotsOf(
   { slots, columns: wanted, panels }: Picture,
   columns: number,
 ): readonly (readonly [number, number])[] {
   if (slots && columns === wanted) return slots;
   return panels.map((_, i) => [Math.floor(i / columns), i % columns] as const);
+}
+
+/** Where an axis has ticks, in CSS pixels, and their text. */
+export function axisTicks(
+  { cellWidth, cellHeight, ratio, across, down }: Layout,
+  { layersOn, layerTicks }: Picture,
+  layers: readonly number[],
+  side: "top" | "left",
+): [number, string][] {
+  const [count, size, apart] = side === "top" ? [down, cellHeight, 14] : [across, cellWidth, 20];
+  const isLayers = (side === "top") === (layersOn === "y");
+  return ticks(count, isLayers ? layerTicks : SIXES, size / ratio, apart).map((i) => [
+    ((i + 0.5) * size) / ratio,
+    String(isLayers ? layers[i] : i),
+  ]);
 }

@@ -1,6 +1,7 @@
-// From numbers to what is drawn: the range of colours, ticks, the threshold's slider, and numbers as text.
+// From numbers to what is drawn: the range of colours, ticks, the threshold's slider, and numbers
+// as text.
 
-import type { Rule } from "./settings";
+import type { Rule } from "../scores/threshold";
 
 /** What the colours span. `capped` ends carry a "+": some scores lie beyond them. */
 export interface Range {
@@ -12,8 +13,9 @@ export interface Range {
 }
 
 /**
- * The top is the cap, or a percentile of |score| rounded up to a tick: a handful of strong heads would otherwise make
- * all others look alike. Signed scores get the same reach on both sides of zero.
+ * The top is the cap, or a percentile of |score| rounded up to a tick: a handful of strong heads
+ * would otherwise make all others look alike. Signed scores get the same reach on both sides of
+ * zero.
  */
 export function colourRange(
   maps: readonly Float32Array[],
@@ -31,28 +33,28 @@ export function sortedScores(maps: readonly Float32Array[]): Float32Array {
     sorted.set(map, at);
     at += map.length;
   }
-  return sorted.sort(); // by the browser itself, which on a first paint is faster than any loop of ours
+  return sorted.sort(); // on a first paint faster than any loop of ours
 }
 
 export function rangeOf(sorted: Float32Array, signed: boolean, cap: number | string | null): Range {
   const [least, most] = [Math.min(0, sorted[0]!), Math.max(0, sorted[sorted.length - 1]!)];
-  const parts = signed ? 3 : 4;
+  const steps = signed ? 3 : 4;
   let [high, step] = [0, 0];
-  if (typeof cap === "number") [high, step] = [cap, niceStep(cap / parts)];
+  if (typeof cap === "number") [high, step] = [cap, niceStep(cap / steps)];
   else {
     const rank = Math.min(sorted.length - 1, Math.floor((sorted.length * percentile(cap)) / 100));
     const reach = sizeAt(sorted, rank);
-    step = niceStep((reach || 1) / parts);
+    step = niceStep((reach || 1) / steps);
     high = clean(Math.max(1, Math.ceil(reach / step - 1e-6)) * step);
   }
   const low = signed ? -high : clean(Math.floor(least / step + 1e-6) * step);
-  if ((high - low) / step > MOST_TICKS) step = niceStep((high - low) / parts);
+  if ((high - low) / step > MOST_TICKS) step = niceStep((high - low) / steps);
   return { low, high, step, lowCapped: least < low * 1.000001, highCapped: most > high * 1.000001 };
 }
 
 const MOST_TICKS = 12;
 
-/** The |score| of that rank, from the smallest: sizes are largest at both ends of the sorted scores. */
+/** The |score| of that rank, from the smallest: both ends of the sorted scores are the largest. */
 function sizeAt(sorted: Float32Array, rank: number): number {
   let [low, high] = [0, sorted.length - 1];
   while (high - low > rank) {
@@ -60,6 +62,14 @@ function sizeAt(sorted: Float32Array, rank: number): number {
     else high--;
   }
   return Math.max(-sorted[low]!, sorted[high]!);
+}
+
+/** The places of all values among 256 colours. */
+export function places(values: ArrayLike<number>, { low, high }: Range): Uint8ClampedArray {
+  const out = new Uint8ClampedArray(values.length); // it clamps by itself
+  for (let i = 0; i < out.length; i++)
+    out[i] = Math.floor(((values[i]! - low) * 255) / (high - low) + 0.5);
+  return out;
 }
 
 /** The place of a value among 256 colours. */
@@ -126,11 +136,12 @@ export function formatter(range: {
   return (value) => fixed(value, decimals);
 }
 
-/** How far apart ticks may stand: sixes give every 6 in grids as in the papers; the categories view has every 16 of its 80 layers. */
+/** How far apart ticks may stand: sixes give every 6 in grids, as in the papers. */
 export const SIXES = [1, 2, 3, 6, 12, 24, 48, 96];
+/** As in the published figure of categories: every 16 of 80 layers. */
 export const EIGHTS = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/** Rows or columns that get a tick: the closest spacing that has eight or fewer and leaves room for the labels. */
+/** Rows or columns that get a tick: the closest spacing with eight or fewer and room for labels. */
 export function ticks(
   count: number,
   steps: readonly number[],
@@ -158,7 +169,7 @@ const PERCENTS = [
   90, 100,
 ];
 
-/** Where the slider can stand under a rule. `low` and `high` are the least and the largest strength there is. */
+/** Where the slider can stand under a rule, from the least and the largest strength there is. */
 export function sliderStops(
   rule: Rule,
   heads: number,
@@ -177,9 +188,9 @@ export function sliderStops(
 /** Numbers of heads: one by one at first, then in growing steps, about 150 in all. */
 function counts(heads: number): number[] {
   if (heads <= 150) return Array.from({ length: heads }, (_, i) => i + 1);
-  const found = new Set<number>();
-  for (let i = 0; i <= 220; i++) found.add(Math.round(heads ** (i / 220)));
-  return [...found];
+  const numbers = new Set<number>();
+  for (let i = 0; i <= 220; i++) numbers.add(Math.round(heads ** (i / 220)));
+  return [...numbers];
 }
 
 /** The slider's position for a threshold: 0 is off. */

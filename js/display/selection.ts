@@ -1,19 +1,30 @@
 // What a click, a box, a label or a button does to the selection.
 
-import { type Cell, type Head, headAt, type State } from "../store";
-import type { Scores } from "./wire";
+import { type Cell, type Head, headAt, type Scores } from "../scores/head_scores";
+
+/** Scores, and which of their heads are selected. */
+export interface Selection {
+  readonly scores: Scores | null;
+  readonly selected: readonly Head[];
+}
 
 const key = ([layer, head]: Head): string => `${layer} ${head}`;
 
-/** What a click on a head does: alone it takes the place of the selection (or ends it), with `add` it joins or leaves. */
+/**
+ * What a click on a head does: alone it takes the place of the selection (or ends it), with `add`
+ * it joins or leaves.
+ */
 export function toggled(selected: readonly Head[], head: Head, add: boolean): Head[] {
-  const others = selected.filter((one) => key(one) !== key(head));
+  const others = selected.filter((other) => key(other) !== key(head));
   const was = others.length < selected.length;
   if (add) return was ? others : [...others, head];
   return was && selected.length === 1 ? [] : [head];
 }
 
-/** What a box or a label does: its heads take the place of the selection, or with `add` join it (or leave, if all were in). */
+/**
+ * What a box or a label does: its heads take the place of the selection, or with `add` join it
+ * (or leave, if all were in).
+ */
 export function withMany(selected: readonly Head[], heads: readonly Head[], add: boolean): Head[] {
   if (!add) {
     const same = heads.length === selected.length && withMany(selected, heads, true).length === 0;
@@ -47,7 +58,7 @@ export function inMask(scores: Scores, mask: ArrayLike<number>): Head[] {
 }
 
 /** All heads that are not selected. */
-export function inverted({ scores, selected }: State): Head[] {
+export function inverted({ scores, selected }: Selection): Head[] {
   if (!scores) return [];
   const have = new Set(selected.map(key));
   const all = inMask(scores, new Uint8Array(scores.layers.length * scores.heads).fill(1));
@@ -55,7 +66,7 @@ export function inverted({ scores, selected }: State): Head[] {
 }
 
 /** The selected heads of these scores, as places in a map. */
-export function selectedCells({ scores, selected }: State): Cell[] {
+export function selectedCells({ scores, selected }: Selection): Cell[] {
   const rows = new Map(scores?.layers.map((layer, row) => [layer, row]));
   return selected.flatMap(([layer, head]) => {
     const row = rows.get(layer);

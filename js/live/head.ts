@@ -1,9 +1,10 @@
-// The head that was selected last: its attention on the prompt, the tokens it promotes and suppresses there, what it amplifies anywhere, its ranks.
+// The head that was selected last: its attention on the prompt, the tokens it promotes and
+// suppresses there, what it amplifies anywhere, its ranks.
 
 import { button, make, setText } from "../panels/dom";
-import { headName } from "../store";
+import { headName } from "../scores/head_scores";
 import type { HeadReading, Lab } from "./lab";
-import { shown } from "./prompt";
+import { visible } from "./tokens";
 
 export const head =
   (lab: Lab) =>
@@ -33,7 +34,7 @@ export const head =
       if (!weights || !tokens) return read.why_not ? [make("p", "prompt-note", read.why_not)] : [];
       const note = make("p", "prompt-note");
       const spans = tokens.map((token, i) =>
-        button("token", shown(token), "", () => {
+        button("token", visible(token), "", () => {
           query = i;
           look();
         }),
@@ -43,12 +44,12 @@ export const head =
         spans.forEach((span, i) => {
           const weight = weights[from]![i]!;
           span.style.setProperty("--hw-weight", String(weight));
-          span.title = `attention from ${shown(tokens[from]!)}: ${weight.toFixed(3)}`;
+          span.title = `attention from ${visible(tokens[from]!)}: ${weight.toFixed(3)}`;
           span.setAttribute("aria-pressed", String(i === from));
         });
         setText(
           note,
-          `Where it looks from ${shown(tokens[from]!)}; click a token to look from there.`,
+          `Where it looks from ${visible(tokens[from]!)}; click a token to look from there.`,
         );
       };
       look();
@@ -59,9 +60,9 @@ export const head =
     let of = ""; // the head and the tokens that are shown
     return lab.subscribe((changed) => {
       if (!changed.has("_head")) return;
-      const { head: one, tokens } = lab.state._head;
-      const now = JSON.stringify([one, tokens]);
-      if (now !== of) query = null; // what more is found of the same head leaves it
+      const { head, tokens } = lab.state._head;
+      const now = JSON.stringify([head, tokens]);
+      if (now !== of) query = null; // more of the same head leaves it
       of = now;
       draw();
     });
@@ -81,42 +82,42 @@ function lists(read: HeadReading): HTMLElement[] {
         ),
       ),
     );
-  const found: HTMLElement[] = [];
+  const lists: HTMLElement[] = [];
   const signed = (value: number): string => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
   if (read.promoted?.length)
-    found.push(
+    lists.push(
       part(
         "Promotes here",
-        read.promoted.map(([t, v]) => [shown(t), signed(v)] as const),
+        read.promoted.map(([t, v]) => [visible(t), signed(v)] as const),
       ),
     );
   if (read.suppressed?.length)
-    found.push(
+    lists.push(
       part(
         "Suppresses here",
-        read.suppressed.map(([t, v]) => [shown(t), signed(v)] as const),
+        read.suppressed.map(([t, v]) => [visible(t), signed(v)] as const),
       ),
     );
   if (read.salient?.length)
-    found.push(
+    lists.push(
       part(
         "Amplifies anywhere",
         read.salient.map(([t, gain, to]) => [`${t} → ${to}`, `×${gain.toFixed(1)}`] as const),
       ),
     );
-  if (read.salient_why_not) found.push(make("p", "prompt-note", read.salient_why_not));
-  return found;
+  if (read.salient_why_not) lists.push(make("p", "prompt-note", read.salient_why_not));
+  return lists;
 }
 
 function ranks(read: HeadReading): HTMLElement[] {
   if (!read.ranks?.length) return [];
-  const rows = read.ranks.map((one) =>
+  const rows = read.ranks.map(({ method, task, partial, rank, of, value }) =>
     make(
       "tr",
       "small-row",
-      make("td", "small-text", `${one.method} · ${one.task}${one.partial ? " (partial)" : ""}`),
-      make("td", "small-value", `#${one.rank} of ${one.of}`),
-      make("td", "small-value", one.value.toPrecision(3).replace("-", "−")),
+      make("td", "small-text", `${method} · ${task}${partial ? " (partial)" : ""}`),
+      make("td", "small-value", `#${rank} of ${of}`),
+      make("td", "small-value", value.toPrecision(3).replace("-", "−")),
     ),
   );
   return [

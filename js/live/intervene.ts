@@ -1,12 +1,13 @@
-// Selected heads off, or scaled: what that does to the tasks beside the same done to random heads of the same layers, and to the text that follows.
+// Selected heads off, or scaled: what that does to the tasks, beside the same done to random heads
+// of the same layers, and to the text that follows.
 
 import { all, button, keepKeys, make, setText } from "../panels/dom";
-import type { Store } from "../store";
+import type { Panel, Reads } from "../state";
 import type { Effect, Lab, Measured } from "./lab";
 
 export const intervene =
-  (lab: Lab) =>
-  (el: HTMLElement, store: Store): (() => void) => {
+  (lab: Lab): Panel<Reads<"selected">> =>
+  (el, source) => {
     const factor = make("input", "slider");
     factor.type = "range";
     [factor.min, factor.max, factor.step, factor.value] = ["0", "3", "0.05", "0"];
@@ -14,12 +15,12 @@ export const intervene =
     keepKeys(factor);
     const value = make("output", "factor");
     const scale = (by: number): void => {
-      const chosen = store.state.selected;
+      const chosen = source.state.selected;
       const others = lab.state._scaled.filter(
         ([l, h]) => !chosen.some(([a, b]) => a === l && b === h),
       );
-      const mine = by === 1 ? [] : chosen.map(([l, h]) => [l, h, by] as const);
-      lab.set({ _scaled: [...others, ...mine] });
+      const scaled = by === 1 ? [] : chosen.map(([l, h]) => [l, h, by] as const);
+      lab.set({ _scaled: [...others, ...scaled] });
       draw();
     };
     factor.addEventListener("input", () => {
@@ -45,7 +46,7 @@ export const intervene =
       "Before, after, and random heads of the same layers",
       () => lab.ask("measure"),
     );
-    const said = make("span", "run-text");
+    const note = make("span", "run-text");
     const result = make("div", "effect");
     const error = make("div", "error");
     error.setAttribute("role", "alert");
@@ -58,14 +59,14 @@ export const intervene =
         make("label", "choice", make("span", "choice-name", "or scale them"), factor, value),
         restore,
         measure,
-        said,
+        note,
       ),
       error,
       result,
     );
     const draw = (): void => {
       const { _scaled: scaled, _effect: effect } = lab.state;
-      const chosen = store.state.selected.length;
+      const chosen = source.state.selected.length;
       off.disabled = factor.disabled = !chosen;
       restore.disabled = measure.disabled = !scaled.length;
       setText(value, `× ${factor.value}`);
@@ -73,7 +74,7 @@ export const intervene =
         ? `${scaled.length} head${scaled.length === 1 ? "" : "s"} scaled`
         : "no head is scaled";
       setText(
-        said,
+        note,
         effect.done === false
           ? `${now}; measuring…`
           : chosen || scaled.length
@@ -92,7 +93,7 @@ export const intervene =
       lab.subscribe((changed) => {
         if (changed.has("_scaled") || changed.has("_effect") || changed.has("prompt")) draw();
       }),
-      store.subscribe((changed) => {
+      source.subscribe((changed) => {
         if (changed.has("selected")) draw();
       }),
     );
@@ -100,13 +101,15 @@ export const intervene =
 
 function table({ tasks, heads, shared }: Effect): HTMLElement[] {
   if (!tasks?.length) return [];
-  const cell = (one: Measured): string =>
-    `${Math.round(100 * one.accuracy)}% (${one.log_probability.toFixed(2).replace("-", "−")})`;
-  const mean = (many: readonly Measured[]): string =>
-    many.length
+  const cell = ({ accuracy, log_probability }: Measured): string =>
+    `${Math.round(100 * accuracy)}% (${log_probability.toFixed(2).replace("-", "−")})`;
+  const average = (numbers: readonly number[]): number =>
+    numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+  const mean = (controls: readonly Measured[]): string =>
+    controls.length
       ? cell({
-          accuracy: many.reduce((sum, one) => sum + one.accuracy, 0) / many.length,
-          log_probability: many.reduce((sum, one) => sum + one.log_probability, 0) / many.length,
+          accuracy: average(controls.map(({ accuracy }) => accuracy)),
+          log_probability: average(controls.map(({ log_probability }) => log_probability)),
         })
       : "no other heads there";
   const head = (text: string): HTMLElement => {
@@ -125,15 +128,15 @@ function table({ tasks, heads, shared }: Effect): HTMLElement[] {
     const values = [cell(task.before), cell(task.after), mean(task.controls)];
     return make("tr", "small-row", name, ...values.map((text) => make("td", "small-value", text)));
   });
+  const drawn = draws ? `, mean of ${draws}` : "";
+  const same = shared ? `; ${shared} of them are among these, for want of others` : "";
   const heading = make(
     "tr",
     "small-row",
     head("accuracy (log p)"),
     head("before"),
     head(`these ${heads}`),
-    head(
-      `random ${heads} of the same layers${draws ? `, mean of ${draws}` : ""}${shared ? `; ${shared} of them are among these, for want of others` : ""}`,
-    ),
+    head(`random ${heads} of the same layers${drawn}${same}`),
   );
   return [
     make(
@@ -147,7 +150,7 @@ function table({ tasks, heads, shared }: Effect): HTMLElement[] {
 
 function texts({ text }: Effect): HTMLElement[] {
   if (!text) return [];
-  const line = (name: string, said: string): HTMLElement =>
-    make("p", "greedy", make("span", "choice-name", name), ` …${said}`);
+  const line = (name: string, words: string): HTMLElement =>
+    make("p", "greedy", make("span", "choice-name", name), ` …${words}`);
   return [line("goes on, before:", text.before), line("after:", text.after)];
 }

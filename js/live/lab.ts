@@ -1,8 +1,8 @@
-// What only a live explorer has: the run, the prompt, the head that is looked at and the heads that are scaled. Beside the store the only module
-// that touches the widget model.
+// What only a live explorer has: the run, the prompt, the head that is looked at and the heads
+// that are scaled. Besides the store the only module that touches the widget model.
 
 import type { WidgetModel } from "../model";
-import type { Head } from "../store";
+import type { Head } from "../scores/head_scores";
 
 export interface Option {
   readonly name: string;

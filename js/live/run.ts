@@ -1,7 +1,7 @@
 // The line that runs a method: which, on what, how much of it; run, stop, and how far it is.
 
 import { button, choice, keepKeys, make, setText } from "../panels/dom";
-import type { Store } from "../store";
+import type { Panel, Shows } from "../state";
 import type { Lab, Option, RunState } from "./lab";
 
 /** A part of the form, and how it follows the lab: it is made once, so that it keeps the focus. */
@@ -11,8 +11,8 @@ interface Field {
 }
 
 export const run =
-  (lab: Lab) =>
-  (el: HTMLElement, store: Store): (() => void) => {
+  (lab: Lab): Panel<Shows<"spoken">> =>
+  (el, source) => {
     const { _can: can } = lab.state;
     const method = choice(
       "Method",
@@ -45,13 +45,13 @@ export const run =
     const text = make("span", "run-text");
     const message = make("div", "error");
     message.setAttribute("role", "alert");
-    const many = make("label", "choice", make("span", "choice-name", "Prompts"), prompts);
-    el.append(make("div", "run-line", method.el, options, tasks, many, go, bar, text), message);
+    const howMany = make("label", "choice", make("span", "choice-name", "Prompts"), prompts);
+    el.append(make("div", "run-line", method.el, options, tasks, howMany, go, bar, text), message);
     const chips = can.tasks.map(([name, count]) => task(lab, name, count));
     tasks.append(...chips.map((chip) => chip.el));
     let fields: readonly Field[] = [];
     let asks: string | null = null; // the method whose options are asked for
-    let said: RunState["state"] = lab.state._state.state;
+    let spoken: RunState["state"] = lab.state._state.state; // what was last read aloud
 
     const draw = (): void => {
       const { state } = lab;
@@ -63,10 +63,10 @@ export const run =
       method.select.title = offer?.why_not ?? "How heads are scored";
       if (asks !== state.method) {
         fields = (offer?.options ?? []).map((option) => field(lab, option));
-        options.replaceChildren(...fields.map((one) => one.el));
+        options.replaceChildren(...fields.map((field) => field.el));
         asks = state.method;
       }
-      for (const one of [...fields, ...chips]) one.follow();
+      for (const part of [...fields, ...chips]) part.follow();
       setText(go, state._state.state === "stopping" ? "Stopping…" : busy ? "Stop" : "Run");
       go.classList.toggle("hw-busy", busy);
       go.disabled = state._state.state === "stopping" || (!busy && !!offer?.why_not);
@@ -82,11 +82,11 @@ export const run =
       const wrong = [now.state === "failed" ? failure(now) : "", trouble].filter(Boolean).join(" ");
       setText(message, wrong);
       message.hidden = !wrong;
-      if (now.state === said) return;
-      said = now.state; // how far it is changes all the time; that it began or ended is worth reading aloud
-      if (now.state === "running") store.show({ spoken: `${now.method} is running` });
+      if (now.state === spoken) return;
+      spoken = now.state; // read aloud only when a run begins or ends, not as it goes on
+      if (now.state === "running") source.show({ spoken: `${now.method} is running` });
       else if (now.state !== "failed" && now.state !== "stopping")
-        store.show({ spoken: runText(now) });
+        source.show({ spoken: runText(now) });
     };
     draw();
     return lab.subscribe((changed) => {
@@ -139,7 +139,7 @@ function field(lab: Lab, { name, kind, default: usual, choices }: Option): Field
   if (kind === "choice") {
     const { el, select } = choice(
       name,
-      choices!.map((one) => [one, one] as const),
+      choices!.map((name) => [name, name] as const),
       put,
     );
     const follow = (): void => {
@@ -175,10 +175,10 @@ function field(lab: Lab, { name, kind, default: usual, choices }: Option): Field
 function task(lab: Lab, name: string, count: number): Field {
   const el = button("chip", name, `${count} prompts`, () => {
     const { asked } = lab.state;
-    const next = asked.includes(name) ? asked.filter((one) => one !== name) : [...asked, name];
+    const next = asked.includes(name) ? asked.filter((other) => other !== name) : [...asked, name];
     if (next.length)
       lab.set({
-        asked: lab.state._can.tasks.map(([one]) => one).filter((one) => next.includes(one)),
+        asked: lab.state._can.tasks.map(([task]) => task).filter((task) => next.includes(task)),
       });
   });
   return {

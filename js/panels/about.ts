@@ -1,16 +1,18 @@
-// Where the scores come from: model, method, dtype, seed, versions, and how well the model did each task.
+// Where the scores come from: model, method, dtype, seed, versions, and how well the model did
+// each task.
 
-import type { Panel, Store } from "../store";
+import type { Panel, Reads } from "../state";
 import { make } from "./dom";
 import { popup } from "./popup";
 
-export const about: Panel = (el, store) => popup(el, "About", (box) => fill(box, store));
+export const about: Panel<Reads<"scores">> = (el, source) =>
+  popup(el, "About", (box) => fill(box, source));
 
-function fill(box: HTMLElement, store: Store): () => void {
+function fill(box: HTMLElement, source: Reads<"scores">): () => void {
   const list = make("dl", "about-list");
   box.append(list);
   const draw = (): void => {
-    const { scores } = store.state;
+    const { scores } = source.state;
     const tasks = scores?.tasks.map((t) => [
       t.name,
       [`${t.runs} run${t.runs === 1 ? "" : "s"}`, t.note].filter(Boolean).join(", "),
@@ -24,7 +26,7 @@ function fill(box: HTMLElement, store: Store): () => void {
     );
   };
   draw();
-  return store.subscribe((changed) => {
+  return source.subscribe((changed) => {
     if (changed.has("scores")) draw();
   });
 }

@@ -1,14 +1,21 @@
-// The card beside the pointer: which head it is, and its number with the 95% interval and its rank in every task shown.
+// The card beside the pointer: which head it is, and its number with the 95% interval and its
+// rank in every task shown.
 
 import { formatter, type Range } from "../display/scales";
-import { categoriesOf, forCategories, numberName, shownTasks } from "../display/views";
-import type { TaskScores } from "../display/wire";
-import { headAt, headName, type Panel, PICTURE, type State } from "../store";
+import type { Settings } from "../display/settings";
+import { viewOf } from "../display/views";
+import { scaleOf } from "../display/views/picture";
+import { meanName } from "../display/views/view";
+import { headAt, headName, type Scores, type TaskScores } from "../scores/head_scores";
+import type { Memo } from "../scores/memo";
+import { ranks } from "../scores/rank";
+import { members, number } from "../scores/threshold";
+import type { Asked, Draws, Panel, Reads } from "../state";
 import { make, setText } from "./dom";
 
 const AWAY = 16; // CSS pixels between pointer and card
 
-export const card: Panel = (el, store) => {
+export const card: Panel<Reads<Asked | "point"> & Draws> = (el, source) => {
   const name = make("strong", "card-head");
   const note = make("span", "card-note");
   const body = make("tbody", "card-body");
@@ -20,18 +27,18 @@ export const card: Panel = (el, store) => {
   el.setAttribute("aria-hidden", "true"); // what a key points at is read from the status line
 
   const draw = (): void => {
-    const { state } = store;
-    const { scores, point } = state;
+    const { state } = source;
+    const { scores, memo, point } = state;
     el.hidden = !scores || !point?.place;
-    if (!scores || !point?.place) return;
+    if (!scores || !memo || !point?.place) return;
     const cell = point.row * scores.heads + point.head;
-    const picture = store.picture()!;
-    const tasks = shownTasks(state);
+    const picture = source.picture()!;
+    const tasks = viewOf(state).tasks(memo, state);
     setText(name, headName(headAt(scores, point)));
-    setText(note, noteText(state));
-    const range = numberRange(state, tasks);
-    body.replaceChildren(...tasks.map((task) => line(state, task, cell, range)));
-    const belongs = picture.colours === "categories" ? categories(state, cell) : "";
+    setText(note, noteText(scores, state));
+    const range = numberRange(memo, state, tasks);
+    body.replaceChildren(...tasks.map((task) => line(memo, state, task, cell, range)));
+    const belongs = scaleOf(picture) === null ? categories(memo, state, cell) : "";
     setText(more, belongs);
     more.hidden = !belongs;
     const about = new Map(scores.about);
@@ -50,52 +57,62 @@ export const card: Panel = (el, store) => {
     );
     place(el, point.place.x, point.place.y);
   };
-  return store.subscribe((changed) => {
-    if (changed.has("point") || (!el.hidden && PICTURE.some((what) => changed.has(what)))) draw();
+  return source.subscribe((changed) => {
+    if (changed.has("point") || (!el.hidden && changed.has("picture"))) draw();
   });
 };
 
-function noteText(state: State): string {
-  const { scores } = state;
-  const runs = [...new Set(scores!.tasks.map((task) => task.runs))].sort((a, b) => a - b);
-  const many =
+function noteText(scores: Scores, settings: Settings): string {
+  const runs = [...new Set(scores.tasks.map((task) => task.runs))].sort((a, b) => a - b);
+  const runsText =
     runs.length > 1
       ? `${runs[0]} to ${runs[runs.length - 1]} runs`
       : `${runs[0]} run${runs[0] === 1 ? "" : "s"}`;
-  const interval = state.reduction === "mean" && !state.normalize && runs[runs.length - 1]! > 1;
-  return `${numberName(scores!, state)}${interval ? ", 95% interval" : ""} · rank · ${many}`;
+  const interval = hasInterval(settings) && runs[runs.length - 1]! > 1;
+  const name = meanName(scores, settings);
+  return `${name}${interval ? ", 95% interval" : ""} · rank · ${runsText}`;
 }
 
+/** Is there an interval of the number shown? There is one of the mean alone. */
+const hasInterval = ({ reduction, normalize }: Settings): boolean =>
+  reduction === "mean" && !normalize;
+
 /** What the small bars span: every number of the tasks shown. */
-function numberRange(state: State, tasks: readonly TaskScores[]): Range {
-  const { views, scores } = state;
+function numberRange(memo: Memo, settings: Settings, tasks: readonly TaskScores[]): Range {
   let [low, high] = [0, 0];
   for (const task of tasks) {
-    const map = views!.number(task, state);
+    const map = number(memo, task, settings);
     for (let i = 0; i < map.length; i++) {
       if (map[i]! < low) low = map[i]!;
       if (map[i]! > high) high = map[i]!;
     }
   }
-  if (scores!.signed && !state.normalize)
+  if (memo.scores.signed && !settings.normalize)
     [low, high] = [Math.min(low, -high), Math.max(high, -low)];
   return { low, high: high || 1, step: 1, lowCapped: false, highCapped: false };
 }
 
-function line(state: State, task: TaskScores, cell: number, range: Range): HTMLElement {
-  const { scores, views } = state;
-  const map = views!.number(task, state);
-  const value = map[cell]!;
+/** The row of a task: bar, number, interval, rank, and how many runs reach the threshold. */
+function line(
+  memo: Memo,
+  settings: Settings,
+  task: TaskScores,
+  cell: number,
+  range: Range,
+): HTMLElement {
+  const { scores } = memo;
+  const view = viewOf(settings);
+  const value = number(memo, task, settings)[cell]!;
   const format = formatter(range);
-  const interval = state.reduction === "mean" && !state.normalize && task.runs > 1;
+  const interval = hasInterval(settings) && task.runs > 1;
   const [low, high] = interval ? [task.low[cell]!, task.high[cell]!] : [value, value];
   const colour =
-    !scores!.signed || state.normalize ? "bar-score" : value < 0 ? "bar-less" : "bar-more";
-  const reach = state.view === "agreement" ? (views!.counts(task, state)?.[cell] ?? null) : null;
-  const passes = views!.passesIn(task, state)?.[cell] ?? 1;
+    !scores.signed || settings.normalize ? "bar-score" : value < 0 ? "bar-less" : "bar-more";
+  const reached = view.reached(memo, task, settings)?.[cell];
+  const passes = view.passes(memo, task, settings)?.[cell] ?? 1;
   const title = make("th", "card-task", `${task.warning ? "⚠ " : ""}${task.name}`);
   title.scope = "row";
-  if (task.unscored?.includes(Math.floor(cell / scores!.heads))) {
+  if (task.unscored?.includes(Math.floor(cell / scores.heads))) {
     const none = make("td", "card-none", "not scored yet");
     none.colSpan = 5;
     return make("tr", "card-row", title, none);
@@ -107,31 +124,17 @@ function line(state: State, task: TaskScores, cell: number, range: Range): HTMLE
     make("td", "card-bar", bar(colour, value, low, high, range)),
     make("td", "card-value", format(value)),
     make("td", "card-interval", interval ? `${format(low)} to ${format(high)}` : ""),
-    make("td", "card-rank", `#${rank(views!.strength(task, state), cell)}`),
-    make("td", "card-reach", reach === null ? "" : `${reach} of ${task.runs} runs`),
+    make("td", "card-rank", `#${ranks(memo, task)[cell]}`),
+    make("td", "card-reach", reached === undefined ? "" : `${reached} of ${task.runs} runs`),
   );
   row.classList.toggle("hw-below", !passes);
   return row;
 }
 
-/** 1 for the strongest head; heads that tie share a rank. */
-function rank(strengths: ArrayLike<number>, cell: number): number {
-  let above = 0;
-  for (let i = 0; i < strengths.length; i++) if (strengths[i]! > strengths[cell]!) above++;
-  return above + 1;
-}
-
-function categories(state: State, cell: number): string {
-  const at = forCategories(state);
-  const names = [...categoriesOf(state.scores!)].flatMap(([category, tasks]) =>
-    tasks.some((name) => {
-      const task = state.scores!.tasks.find((one) => one.name === name)!;
-      return state.tasks.includes(name) && state.views!.passing(task, at)![cell];
-    })
-      ? [category]
-      : [],
-  );
-  return names.length ? names.join(", ") : "Unclassified";
+/** The categories that a head belongs to. */
+function categories(memo: Memo, settings: Settings, cell: number): string {
+  const names = [...members(memo, settings)].filter(([, mask]) => mask[cell]);
+  return names.map(([category]) => category).join(", ") || "Unclassified";
 }
 
 /** A bar from zero to the number with a line over the interval. */

@@ -1,11 +1,17 @@
-// A chip for every task: click to show or hide, drag (or Alt + arrows) to reorder; and a slider that steps through them one by one.
+// A chip for every task: click to show or hide, drag (or Alt + arrows) to reorder; and a slider
+// that steps through them one by one.
 
-import type { Panel, Store } from "../store";
+import { viewOf } from "../display/views";
+import type { Panel, Reads, Shows, State, Syncs } from "../state";
 import { button, focused, keepKeys, make, setText } from "./dom";
 
 const FAR = 5; // CSS pixels a chip is moved before that is a drag
 
-export const chips: Panel = (el, store) => {
+type Source = Reads<"scores" | "tasks" | "task" | "view"> &
+  Syncs<"tasks" | "task"> &
+  Shows<"spoken">;
+
+export const chips: Panel<Source> = (el, source) => {
   const list = make("div", "chip-list");
   list.setAttribute("role", "group");
   list.setAttribute("aria-label", "Tasks shown");
@@ -14,9 +20,9 @@ export const chips: Panel = (el, store) => {
     "One at a time",
     "Step through the tasks, one large map each",
     () => {
-      const { task, tasks, scores } = store.state;
+      const { task, tasks, scores } = source.state;
       const first = tasks[0] ?? scores?.tasks[0]?.name ?? null;
-      store.sync({ task: task === null ? first : null });
+      source.sync({ task: task === null ? first : null });
     },
   );
   const slider = make("input", "slider");
@@ -29,15 +35,15 @@ export const chips: Panel = (el, store) => {
   el.append(list, alone, step);
   let order: string[] = []; // of the chips, hidden tasks among them
   slider.addEventListener("input", () =>
-    store.sync({ task: stepped(store)[slider.valueAsNumber] ?? null }),
+    source.sync({ task: stepped(source.state)[slider.valueAsNumber] ?? null }),
   );
 
   const reorder = (names: string[]): void => {
     order = names;
-    store.sync({ tasks: names.filter((one) => store.state.tasks.includes(one)) });
+    source.sync({ tasks: names.filter((name) => source.state.tasks.includes(name)) });
   };
   const moved = (task: string, to: number): string[] => {
-    const rest = order.filter((one) => one !== task);
+    const rest = order.filter((name) => name !== task);
     rest.splice(Math.max(0, Math.min(rest.length, to)), 0, task);
     return rest;
   };
@@ -45,12 +51,12 @@ export const chips: Panel = (el, store) => {
     let start: { x: number; y: number } | null = null;
     let dragged = false;
     const toggle = (): void => {
-      const { tasks } = store.state;
+      const { tasks } = source.state;
       if (dragged) return;
-      const next = order.filter((one) =>
-        one === task ? !tasks.includes(task) : tasks.includes(one),
+      const next = order.filter((name) =>
+        name === task ? !tasks.includes(task) : tasks.includes(name),
       );
-      store.sync({ tasks: next });
+      source.sync({ tasks: next });
     };
     const el = button(
       "chip",
@@ -79,13 +85,14 @@ export const chips: Panel = (el, store) => {
         );
       }) as HTMLElement | undefined;
       if (!over || over === el) return;
-      // Only where the chip in hand would come to lie under the pointer: else two of unlike width change places for ever.
-      const [box, mine] = [over.getBoundingClientRect(), el.getBoundingClientRect()];
-      const sameLine = Math.abs(box.top - mine.top) < box.height / 2;
+      // Only where the chip in hand would come to lie under the pointer: else two of unlike
+      // width change places for ever.
+      const [box, held] = [over.getBoundingClientRect(), el.getBoundingClientRect()];
+      const sameLine = Math.abs(box.top - held.top) < box.height / 2;
       const past =
-        mine.left < box.left
-          ? event.clientX > box.right - mine.width
-          : event.clientX < box.left + mine.width;
+        held.left < box.left
+          ? event.clientX > box.right - held.width
+          : event.clientX < box.left + held.width;
       if (!sameLine || past) reorder(moved(task, order.indexOf(over.dataset.task!)));
     });
     const drop = (): void => {
@@ -102,44 +109,47 @@ export const chips: Panel = (el, store) => {
       if (!by || !event.altKey) return;
       event.preventDefault();
       reorder(moved(task, order.indexOf(task) + by));
-      store.show({ spoken: `${task} is now number ${order.indexOf(task) + 1}` });
+      source.show({ spoken: `${task} is now number ${order.indexOf(task) + 1}` });
     });
     return el;
   };
 
   const draw = (): void => {
-    const { scores, tasks, task } = store.state;
-    const names = scores?.tasks.map((one) => one.name) ?? [];
+    const { scores, tasks, task } = source.state;
+    const names = scores?.tasks.map(({ name }) => name) ?? [];
     el.hidden = names.length < 2;
     if (el.hidden) return;
     if (
       order.length !== names.length ||
-      order.filter((one) => tasks.includes(one)).join("\n") !== tasks.join("\n")
+      order.filter((name) => tasks.includes(name)).join("\n") !== tasks.join("\n")
     ) {
       order = [
-        ...tasks.filter((one) => names.includes(one)),
-        ...names.filter((one) => !tasks.includes(one)),
+        ...tasks.filter((name) => names.includes(name)),
+        ...names.filter((name) => !tasks.includes(name)),
       ];
     }
     const have = new Map(
-      Array.from(list.children).map((one) => [(one as HTMLElement).dataset.task!, one]),
+      Array.from(list.children).map((chip) => [(chip as HTMLElement).dataset.task!, chip]),
     );
-    const wanted = order.map((one) => (have.get(one) as HTMLElement | undefined) ?? chip(one));
-    if (wanted.length !== list.children.length || wanted.some((one, i) => list.children[i] !== one))
+    const wanted = order.map((name) => (have.get(name) as HTMLElement | undefined) ?? chip(name));
+    if (
+      wanted.length !== list.children.length ||
+      wanted.some((chip, i) => list.children[i] !== chip)
+    )
       place(list, wanted);
-    for (const one of wanted)
-      one.setAttribute("aria-pressed", String(tasks.includes(one.dataset.task!)));
+    for (const chip of wanted)
+      chip.setAttribute("aria-pressed", String(tasks.includes(chip.dataset.task!)));
     alone.setAttribute("aria-pressed", String(task !== null));
-    alone.hidden = store.state.view === "categories";
+    alone.hidden = !viewOf(source.state).uses.has("task");
     step.hidden = task === null || alone.hidden;
-    const steps = stepped(store);
+    const steps = stepped(source.state);
     slider.max = String(steps.length - 1);
     slider.value = String(Math.max(0, steps.indexOf(task ?? "")));
     slider.setAttribute("aria-valuetext", task ?? "");
     setText(name, task === null ? "" : `${task} (${steps.indexOf(task) + 1} of ${steps.length})`);
   };
   draw();
-  return store.subscribe((changed) => {
+  return source.subscribe((changed) => {
     if (changed.has("scores") || changed.has("tasks") || changed.has("task") || changed.has("view"))
       draw();
   });
@@ -150,19 +160,19 @@ function place(list: HTMLElement, wanted: HTMLElement[]): void {
   for (const old of Array.from(list.children))
     if (!wanted.includes(old as HTMLElement)) old.remove();
   const active = focused(list);
-  const held = wanted.findIndex((one) => one === active || one.classList.contains("hw-dragged"));
-  wanted.forEach((one, i) => {
+  const held = wanted.findIndex((chip) => chip === active || chip.classList.contains("hw-dragged"));
+  wanted.forEach((chip, i) => {
     if (i === held) return;
-    if (i < held) list.insertBefore(one, wanted[held]!);
-    else list.append(one);
+    if (i < held) list.insertBefore(chip, wanted[held]!);
+    else list.append(chip);
   });
   if (held >= 0 && !wanted[held]!.isConnected)
     list.insertBefore(wanted[held]!, wanted[held + 1] ?? null);
 }
 
 /** The tasks the slider steps through: those shown, or all when the one in view is hidden. */
-function stepped({ state: { tasks, task, scores } }: Store): readonly string[] {
+function stepped({ tasks, task, scores }: Pick<State, "tasks" | "task" | "scores">) {
   return task === null || tasks.includes(task)
     ? tasks
-    : (scores?.tasks.map((one) => one.name) ?? []);
+    : (scores?.tasks.map(({ name }) => name) ?? []);
 }

@@ -2,32 +2,35 @@
 
 import { css, stops } from "../display/palette";
 import { barTicks } from "../display/scales";
-import { type Panel, PICTURE } from "../store";
+import { scaleOf } from "../display/views/picture";
+import type { Draws, Panel, Reads } from "../state";
 import { make, setText } from "./dom";
 
-export const colourbar: Panel = (el, store) => {
+export const colourbar: Panel<Reads<"scheme"> & Draws> = (el, source) => {
   const strip = make("div", "bar-strip");
   const labels = make("div", "bar-labels");
-  const below = [make("div", "bar-mark"), make("div", "bar-mark")];
+  const cuts = [make("div", "bar-mark"), make("div", "bar-mark")];
   const floors = [make("div", "bar-floor"), make("div", "bar-floor")];
   const title = make("div", "bar-title");
   el.append(title, make("div", "bar-body", strip, labels));
   for (const line of floors)
     line.title = "Noise floor: what a score reaches by chance alone, in the method’s own control";
-  strip.append(...floors, ...below);
+  strip.append(...floors, ...cuts);
   el.setAttribute("role", "img");
 
-  let drawn: readonly unknown[] = []; // what strip and labels were made from: a threshold's drag moves the mark alone
+  // What strip and labels were made from: a threshold's drag moves the mark alone.
+  let drawn: readonly unknown[] = [];
   const draw = (): void => {
-    const { scores, scheme, threshold, rule, sign, normalize } = store.state;
-    const picture = store.picture();
-    if (!scores || !picture || picture.colours === "categories") return;
-    const { range, colours } = picture;
+    const { scheme } = source.state;
+    const picture = source.picture();
+    const scale = picture && scaleOf(picture);
+    if (!picture || !scale) return;
+    const { range, floor } = picture;
     const up = (value: number): number => (value - range.low) / (range.high - range.low);
-    const from = [range, colours, scheme, picture.label];
-    if (from.some((one, i) => one !== drawn[i])) {
+    const from = [range, scale, scheme, picture.label];
+    if (from.some((part, i) => part !== drawn[i])) {
       drawn = from;
-      const stopList = stops(colours, scheme).map(css).join(", ");
+      const stopList = stops(scale, scheme).map(css).join(", ");
       strip.style.backgroundImage = `linear-gradient(to top, ${stopList})`;
       const ticks = barTicks(range);
       labels.replaceChildren(
@@ -41,20 +44,8 @@ export const colourbar: Panel = (el, store) => {
       const ends = `from ${ticks[0]!.label} to ${ticks[ticks.length - 1]!.label}`;
       el.setAttribute("aria-label", `Colours: ${picture.label}, ${ends}`);
     }
-    // One mark only where one number is the cut of every task and stands on this scale.
-    const marked = threshold !== null && rule === "value" && picture.label !== "fraction of runs";
-    const both = scores.signed && normalize === null;
-    const marks = !marked
-      ? []
-      : [
-          ...(!both || sign !== "hurts" ? [threshold] : []),
-          ...(both && sign !== "helps" ? [-threshold] : []),
-        ];
-    stand(below, marks);
-    stand(
-      floors,
-      picture.floor === null ? [] : both ? [picture.floor, -picture.floor] : [picture.floor],
-    );
+    stand(cuts, picture.cuts);
+    stand(floors, floor === null ? [] : picture.signed ? [floor, -floor] : [floor]);
     function stand(elements: readonly HTMLElement[], values: readonly number[]): void {
       elements.forEach((mark, i) => {
         const value = values[i];
@@ -64,7 +55,7 @@ export const colourbar: Panel = (el, store) => {
     }
   };
   draw();
-  return store.subscribe((changed) => {
-    if (changed.has("scheme") || PICTURE.some((name) => changed.has(name))) draw();
+  return source.subscribe((changed) => {
+    if (changed.has("scheme") || changed.has("picture")) draw();
   });
 };

@@ -1,8 +1,10 @@
-// The second line: the threshold, and what decides whether a head passes it: sign, number and agreement.
+// The second line: the threshold, and what decides whether a head passes it: sign, number and
+// agreement.
 
-import type { Sign } from "../display/settings";
+import { viewOf } from "../display/views";
 import { runsNeeded } from "../scores/reduce";
-import { type Panel, PICTURE, type State } from "../store";
+import type { Sign } from "../scores/threshold";
+import type { Asked, Draws, Panel, Reads, Shows, State, Syncs } from "../state";
 import { all, choice, keepKeys, make, setText } from "./dom";
 import { threshold } from "./threshold";
 
@@ -18,14 +20,20 @@ const NUMBERS = [
   ["median share", "share of median"],
 ] as const;
 
-export const controls: Panel = (el, store) => {
+type Source = Reads<Asked | "settled"> &
+  Draws &
+  Syncs<"threshold" | "rule" | "sign" | "reduction" | "normalize" | "agreement"> &
+  Shows<"spoken" | "agreeing">;
+
+export const controls: Panel<Source> = (el, source) => {
   const cut = make("div", "cut");
-  const sign = choice("Counts", SIGNS, (value) => store.sync({ sign: value }));
+  const sign = choice("Counts", SIGNS, (value) => source.sync({ sign: value }));
   const number = choice("Number", NUMBERS, (value) => {
     const [reduction, share] = value.split(" ") as ["mean" | "median", string?];
     const normalize = share ? ("share" as const) : null;
-    const other = normalize !== store.state.normalize && store.state.rule === "value"; // another scale
-    store.sync({ reduction, normalize, ...(other ? { threshold: null } : {}) });
+    const { normalize: before, rule } = source.state;
+    const otherScale = normalize !== before && rule === "value";
+    source.sync({ reduction, normalize, ...(otherScale ? { threshold: null } : {}) });
   });
   const slider = make("input", "slider");
   slider.type = "range";
@@ -49,23 +57,24 @@ export const controls: Panel = (el, store) => {
   el.append(cut, sign.el, number.el, agreement);
   let stops: number[] = [];
   slider.addEventListener("input", () => {
-    store.show({ agreeing: true });
-    store.sync({ agreement: stops[slider.valueAsNumber]! });
+    source.show({ agreeing: true });
+    source.sync({ agreement: stops[slider.valueAsNumber]! });
   });
   for (const end of ["change", "pointerup", "pointercancel", "blur"]) {
-    slider.addEventListener(end, () => store.show({ agreeing: false }));
+    slider.addEventListener(end, () => source.show({ agreeing: false }));
   }
 
   const draw = (): void => {
-    const { state } = store;
-    const { scores, view } = state;
+    const { state } = source;
+    const { scores } = state;
+    const view = viewOf(state);
     el.hidden = !scores;
     if (!scores) return;
     sign.el.hidden = !scores.signed;
     sign.select.value = state.sign;
-    number.el.hidden = view === "agreement";
+    number.el.hidden = !view.showsNumber;
     number.select.value = `${state.reduction}${state.normalize ? " share" : ""}`;
-    agreement.hidden = view !== "agreement";
+    agreement.hidden = !view.uses.has("agreement");
     stops = agreementStops(state);
     slider.max = String(stops.length - 1);
     const nearest = stops.findIndex((stop) => stop >= state.agreement - 1e-9);
@@ -75,14 +84,17 @@ export const controls: Panel = (el, store) => {
     slider.setAttribute("aria-valuetext", agreementText(state));
   };
   draw();
-  const stop = store.subscribe((changed) => {
-    if (PICTURE.some((name) => changed.has(name))) draw();
+  const stop = source.subscribe((changed) => {
+    if (changed.has("picture")) draw();
   });
-  return all(stop, threshold(cut, store));
+  return all(stop, threshold(cut, source));
 };
 
-/** Agreements the slider can have, from any to always: those whose order statistic was sent, for the task with most runs. */
-export function agreementStops({ scores }: State): number[] {
+/**
+ * Agreements the slider can have, from any to always: those whose order statistic was sent, for
+ * the task with most runs.
+ */
+export function agreementStops({ scores }: Pick<State, "scores">): number[] {
   const tasks = [...(scores?.tasks ?? [])].sort((a, b) => b.runs - a.runs);
   const most = tasks[0];
   if (!most) return [1];
@@ -90,7 +102,7 @@ export function agreementStops({ scores }: State): number[] {
 }
 
 /** The agreement in words. */
-export function agreementText({ scores, agreement }: State): string {
+export function agreementText({ scores, agreement }: Pick<State, "scores" | "agreement">): string {
   const runs = [...new Set(scores!.tasks.map((task) => task.runs))];
   if (runs.length === 1) {
     const [needed, all] = [runsNeeded(agreement, runs[0]!), runs[0]!];

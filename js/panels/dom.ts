@@ -46,7 +46,7 @@ export function keepKeys(el: HTMLElement): void {
   });
 }
 
-/** What has the focus, inside a shadow root too (marimo): there the document knows only the root's host. */
+/** What has the focus, also inside a shadow root (marimo), which the document does not see into. */
 export const focused = (el: Node): Element | null =>
   (el.getRootNode() as Document | ShadowRoot).activeElement;
 

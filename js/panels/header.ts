@@ -1,29 +1,33 @@
 // The first line: what is shown, which view of it, and the menus.
 
-import type { View } from "../display/settings";
-import type { Panel, State } from "../store";
+import { VIEWS } from "../display/views";
+import type { Scores } from "../scores/head_scores";
+import type { Asked, Draws, Panel, Reads, Shows, Syncs } from "../state";
 import { about as aboutScores } from "./about";
 import { all, button, make, setText } from "./dom";
 import { menu } from "./menu";
 import { options } from "./options";
 
-const VIEWS: readonly (readonly [View, string, string])[] = [
-  ["tasks", "Tasks", "One map a task"],
-  ["agreement", "Agreement", "How many runs agree: always, any, and between"],
-  ["categories", "Categories", "Which categories a head belongs to"],
-];
+/** What the tabs and the three menus need together. */
+type Source = Reads<Asked | "selected" | "help"> &
+  Draws &
+  Syncs<"view" | "isolated" | "colormap" | "orientation" | "cap"> &
+  Shows<"help">;
 
-export const header: Panel = (el, store) => {
+export const header: Panel<Source> = (el, source) => {
   const model = make("span", "model");
   const about = make("span", "about");
-  const views = VIEWS.map(([view, text, title]) =>
-    button("view-tab", text, title, () => store.sync({ view, isolated: null })),
-  );
-  const tabs = make("div", "views", ...views);
+  const views = Object.values(VIEWS).map((view) => ({
+    name: view.name,
+    tab: button("view-tab", view.title, view.about, () =>
+      source.sync({ view: view.name, isolated: null }),
+    ),
+  }));
+  const tabs = make("div", "views", ...views.map(({ tab }) => tab));
   tabs.setAttribute("role", "group");
   tabs.setAttribute("aria-label", "View");
   const keys = button("icon", "?", "List the keys (?)", () =>
-    store.show({ help: !store.state.help }),
+    source.show({ help: !source.state.help }),
   );
   keys.setAttribute("aria-label", "Keys");
   const [display, more, from] = [
@@ -35,10 +39,10 @@ export const header: Panel = (el, store) => {
     make("div", "what", model, about),
     make("div", "tools", tabs, display, more, from, keys),
   );
-  const disposes = [options(display, store), menu(more, store), aboutScores(from, store)];
+  const disposes = [options(display, source), menu(more, source), aboutScores(from, source)];
 
   const draw = (): void => {
-    const { scores, view } = store.state;
+    const { scores, view } = source.state;
     el.hidden = !scores;
     if (!scores) return;
     setText(model, scores.model || "Attention heads");
@@ -46,7 +50,7 @@ export const header: Panel = (el, store) => {
       about,
       [
         scores.method,
-        runsText(store.state),
+        runsText(scores),
         scores.tasks.some((task) => task.unscored)
           ? "not all scored yet"
           : scores.partial
@@ -56,19 +60,17 @@ export const header: Panel = (el, store) => {
         .filter(Boolean)
         .join(" · "),
     );
-    VIEWS.forEach(([name], i) => {
-      views[i]!.setAttribute("aria-pressed", String(name === view));
-    });
+    for (const { name, tab } of views) tab.setAttribute("aria-pressed", String(name === view));
   };
   draw();
-  const stop = store.subscribe((changed) => {
+  const stop = source.subscribe((changed) => {
     if (changed.has("scores") || changed.has("view")) draw();
   });
   return all(stop, ...disposes);
 };
 
-function runsText({ scores }: State): string {
-  const runs = scores!.tasks.map((task) => task.runs);
+function runsText(scores: Scores): string {
+  const runs = scores.tasks.map((task) => task.runs);
   if (!runs.length) return "";
   const [least, most] = [Math.min(...runs), Math.max(...runs)];
   return most === 1 ? "1 run" : `${least === most ? most : `${least} to ${most}`} runs`;

@@ -1,19 +1,11 @@
 // One map of layer x head: cells, ticks, title, and the outlines of selected and pointed-at heads.
 
-import { type Layout, layoutOf } from "../display/layout";
-import { categoryColours, pixels, ramp, type Scheme, stops } from "../display/palette";
-import type { Panel as MapPanel, Picture } from "../display/picture";
-import { EIGHTS, SIXES, ticks } from "../display/scales";
-import { categoriesOf } from "../display/views";
-import {
-  type Cell,
-  type Change,
-  headAt,
-  type Panel,
-  PICTURE,
-  type State,
-  type Store,
-} from "../store";
+import { axisTicks, layoutOf } from "../display/layout";
+import { coloursByPlace, pixels } from "../display/palette";
+import { places as placesOf } from "../display/scales";
+import { type Panel as MapPanel, type Picture, scaleOf } from "../display/views/picture";
+import { categoriesOf } from "../scores/threshold";
+import type { MapSource, MapState, Panel } from "../state";
 import { all, make, setText } from "./dom";
 import { drawMarks, MARGIN } from "./marks";
 import { listen } from "./pointer";
@@ -23,9 +15,10 @@ const NEAR = "160px";
 const DIMMED = 0.13; // opacity of a head that does not pass
 
 /** A panel for the map of that number. */
-export function heatmap(number: number): Panel {
-  return (el, store) => {
-    const [named, part] = [make("span", "map-task"), make("span", "map-part")]; // a long name is cut, "(Always)" is not
+export function heatmap(number: number): Panel<MapSource> {
+  return (el, source) => {
+    // A long name is cut, "(Always)" is not.
+    const [named, part] = [make("span", "map-task"), make("span", "map-part")];
     const title = make("span", "map-name", named, part);
     const count = make("span", "map-count");
     const cells = make("canvas", "cells");
@@ -40,31 +33,29 @@ export function heatmap(number: number): Panel {
     el.append(make("figcaption", "map-title", title, count), down, rows, plot, columns, across);
 
     let image: ImageData | null = null;
-    let near = true; // on the screen or not far from it, as long as nothing else is known
+    let near = true; // on the screen or not far from it; until an observer says otherwise
     let stale = false;
-    let drawn: readonly unknown[] = []; // what the cells were last drawn from: half of the maps stay as they are in a drag
+    // What the cells were last drawn from: half of the maps stay as they are in a drag.
+    let drawn: readonly unknown[] = [];
     const draw = (): void => {
-      const picture = store.picture();
+      const picture = source.picture();
       const panel = picture?.panels[number];
       if (!picture || !panel) return;
-      const task = store.state.scores?.tasks.find(({ name }) => name === panel.task);
+      const task = source.state.scores?.tasks.find(({ name }) => name === panel.task);
       setText(named, `${task?.warning ? "⚠ " : ""}${task?.name ?? panel.title}`);
       setText(part, task ? panel.title.slice(task.name.length) : "");
       title.title = [panel.title, task?.note, task?.warning].filter(Boolean).join(" — ");
       plot.dataset.task = panel.task ?? panel.title;
-      const layout = layoutOf(store.state, picture);
+      const layout = layoutOf(source.state, picture);
       const fits = image?.width === layout.across && image.height === layout.down;
       stale = !near && fits;
       if (stale) return; // drawn when it comes near: a drag redraws what can be seen
-      const { range, colours, layersOn } = picture;
+      const { layersOn } = picture;
       const { passes } = panel;
-      const places =
-        colours === "categories"
-          ? panel.values
-          : (panel.places ?? store.state.views!.places(panel.values, range));
-      const shades = coloursOf(store.state, picture);
+      const places = colourPlaces(source.state, picture, panel);
+      const shades = coloursOf(source.state, picture);
       const now = [places, passes, shades, layersOn, layout.across, layout.down, task?.unscored];
-      if (now.every((one, i) => one === drawn[i])) return;
+      if (now.every((part, i) => part === drawn[i])) return;
       drawn = now;
       setText(count, countText(picture, panel));
       if (!image || !fits) {
@@ -85,18 +76,12 @@ export function heatmap(number: number): Panel {
     let laidOut: readonly unknown[] = []; // what ticks and marks were last laid out for
     /** Lay out ticks and marks where something about them changed; says whether it did. */
     const resize = (): boolean => {
-      const [picture, { scores }] = [store.picture(), store.state];
+      const [picture, { scores }] = [source.picture(), source.state];
       if (!scores || !picture) return false;
-      const layout = layoutOf(store.state, picture);
-      const { settled } = store.state;
-      const now = [
-        scores,
-        settled,
-        picture.layersOn,
-        picture.colours === "categories",
-        ...Object.values(layout),
-      ];
-      if (now.every((one, i) => one === laidOut[i])) return false;
+      const layout = layoutOf(source.state, picture);
+      const { settled } = source.state;
+      const now = [scores, settled, picture.layersOn, picture.layerTicks, ...Object.values(layout)];
+      if (now.every((part, i) => part === laidOut[i])) return false;
       laidOut = now;
       const { cellWidth, cellHeight, ratio } = layout;
       marks.width = Math.round((cellWidth * layout.across) / ratio + 2 * MARGIN) * ratio;
@@ -106,7 +91,7 @@ export function heatmap(number: number): Panel {
       const [layerName, headName] = scores.axes;
       const names = picture.layersOn === "y" ? [layerName, headName] : [headName, layerName];
       [down.textContent, across.textContent] = names as [string, string];
-      if (!settled) return true; // two hundred small texts would hold the first frame up by a third of its time
+      if (!settled) return true; // ticks would hold the first frame up by a third of its time
       for (const [box, side] of [
         [rows, "top"],
         [columns, "left"],
@@ -122,40 +107,39 @@ export function heatmap(number: number): Panel {
     };
     let marked = false; // a canvas that was never drawn on costs nothing
     const mark = (): void => {
-      const { selected, point, box } = store.state;
-      const picture = store.picture();
+      const { selected, point, box } = source.state;
+      const picture = source.picture();
       const any = selected.length > 0 || point !== null || box !== null;
       if (picture && (any || marked))
-        drawMarks(marks, store.state, layoutOf(store.state, picture), picture.layersOn);
+        drawMarks(marks, source.state, layoutOf(source.state, picture), picture.layersOn);
       marked = any;
     };
     const name = (): void => {
-      const { scores, selected } = store.state;
-      const picture = store.picture();
+      const { scores, selected } = source.state;
+      const picture = source.picture();
       if (!scores || !picture) return;
-      const size = `${scores.layers.length} layers by ${scores.heads} heads, ${selected.length} selected`;
+      const grid = `${scores.layers.length} layers by ${scores.heads} heads`;
       const title = picture.panels[number]?.title ?? "";
       plot.setAttribute(
         "aria-label",
-        `${title}: ${size}. Arrow keys move, space selects, question mark lists the keys.`,
+        `${title}: ${grid}, ${selected.length} selected. ` +
+          "Arrow keys move, space selects, question mark lists the keys.",
       );
     };
 
-    const own = new AbortController();
-    listen({ plot, rows, columns }, store, own.signal);
+    const closing = new AbortController();
+    listen({ plot, rows, columns }, source, closing.signal);
     resize();
     draw();
     mark();
     name();
-    const stop = store.subscribe((changed) => {
-      const has = (name: Change): boolean => changed.has(name);
-      const sized = ["settled", "width", "ratio", ...PICTURE].some(
-        (name) => name !== "threshold" && has(name as Change),
-      );
-      const resized = sized && resize();
-      if (has("scheme") || PICTURE.some(has)) draw();
-      if (resized || has("point") || has("selected") || has("box")) mark();
-      if (sized || has("selected")) name();
+    const stop = source.subscribe((changed) => {
+      const moved = changed.has("layout");
+      const selected = changed.has("selected");
+      const resized = moved && resize();
+      if (changed.has("scheme") || changed.has("picture")) draw();
+      if (resized || changed.has("point") || selected || changed.has("box")) mark();
+      if (moved || selected) name();
     });
     const observer = new IntersectionObserver(
       (entries) => {
@@ -167,58 +151,43 @@ export function heatmap(number: number): Panel {
     observer.observe(plot);
     return all(
       stop,
-      () => own.abort(),
+      () => closing.abort(),
       () => observer.disconnect(),
     );
   };
 }
 
-/** Where an axis has ticks, in CSS pixels, and their text. */
-export function axisTicks(
-  { cellWidth, cellHeight, ratio, across, down }: Layout,
-  { layersOn, colours }: Picture,
-  layers: readonly number[],
-  side: "top" | "left",
-): [number, string][] {
-  const [count, size, apart] = side === "top" ? [down, cellHeight, 14] : [across, cellWidth, 20];
-  const isLayers = (side === "top") === (layersOn === "y");
-  const steps = isLayers && colours === "categories" ? EIGHTS : SIXES;
-  return ticks(count, steps, size / ratio, apart).map((i) => [
-    ((i + 0.5) * size) / ratio,
-    String(isLayers ? layers[i] : i),
-  ]);
-}
-
-function countText({ colours, slots }: Picture, { passes, values }: MapPanel): string {
+/** The number behind a map's title: heads that pass, or heads of a class. */
+function countText({ countWord }: Picture, { passes, values }: MapPanel): string {
   const count = (mask: ArrayLike<number>): number => {
     let sum = 0;
     for (let i = 0; i < mask.length; i++) if (mask[i]) sum++;
     return sum;
   };
-  if (colours === "categories") return `${count(values)}`;
-  if (!passes) return "";
-  return `${count(passes)} ${slots ? "on" : "pass"}`;
+  if (countWord === null) return `${count(values)}`;
+  return passes ? `${count(passes)} ${countWord}` : "";
 }
 
-/** The colour map as pixels, and the same dimmed. Made once: every map is drawn with it in every frame of a drag. */
+/** The place of every value among the colours; kept, for panels that show the same values. */
+function colourPlaces({ memo }: MapState, picture: Picture, panel: MapPanel): ArrayLike<number> {
+  if (scaleOf(picture) === null) return panel.values;
+  if (panel.places) return panel.places;
+  const { values } = panel;
+  return memo!.latest(values, [picture.range], () => placesOf(values, picture.range));
+}
+
+/** The colours as pixels, and dimmed. Made once: every frame of a drag draws with them. */
 function coloursOf(
-  { scores, views, scheme }: State,
-  { colours }: Picture,
+  { memo, scheme }: MapState,
+  picture: Picture,
 ): readonly [Uint32Array, Uint32Array] {
-  return views!.once(
-    () => {
-      const list = rgbs(colours, scheme, categoriesOf(scores!).size);
-      return [pixels(list, 1), pixels(list, DIMMED)] as const;
-    },
-    "pixels",
-    colours,
-    scheme,
-  );
+  const make = () => {
+    const categories = categoriesOf(memo!.scores).size;
+    const colours = coloursByPlace(scaleOf(picture), scheme, categories);
+    return [pixels(colours, 1), pixels(colours, DIMMED)] as const;
+  };
+  return memo!.once(make, "pixels", picture.colours, scheme);
 }
-
-/** The colours by place: 256 of a map, or one for each class. */
-export const rgbs = (colours: Picture["colours"], scheme: Scheme, categories: number) =>
-  colours === "categories" ? categoryColours(categories, scheme) : ramp(stops(colours, scheme));
 
 /** One pixel a cell; the browser enlarges it by whole device pixels without smoothing. */
 function paint(
@@ -273,26 +242,4 @@ function clear(
     if (layersOn === "y") out.fill(0, row * width, (row + 1) * width);
     else for (let y = 0; y < height; y++) out[y * width + row] = 0;
   }
-}
-
-/** A head as it is read aloud. */
-export function spokenHead(store: Store, cell: Cell): string {
-  const { scores } = store.state;
-  const picture = store.picture();
-  if (!scores || !picture) return "";
-  const [layer, head] = headAt(scores, cell);
-  const i = cell.row * scores.heads + cell.head;
-  const classes = picture.colours === "categories";
-  const unscored = (name: string | null): boolean =>
-    !!scores.tasks.find((task) => task.name === name)?.unscored?.includes(cell.row);
-  const values = picture.panels.map(({ title, values, task }) =>
-    unscored(task)
-      ? `${title} not scored yet`
-      : classes
-        ? title === picture.panels[0]?.title
-          ? picture.legend[values[i]!]?.name
-          : ""
-        : `${title} ${values[i]!.toPrecision(3)}`,
-  );
-  return `Layer ${layer}, head ${head}: ${values.filter(Boolean).join(", ")}`;
 }

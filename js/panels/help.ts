@@ -1,6 +1,6 @@
 // The list of keys, opened with "?".
 
-import type { Panel } from "../store";
+import type { Panel, Reads, Shows } from "../state";
 import { button, focused, make } from "./dom";
 
 const KEYS = [
@@ -15,7 +15,7 @@ const KEYS = [
   ["?", "this list"],
 ] as const;
 
-export const help: Panel = (el, store) => {
+export const help: Panel<Reads<"help"> & Shows<"help">> = (el, source) => {
   el.setAttribute("role", "dialog");
   el.setAttribute("aria-label", "Keys");
   el.tabIndex = -1;
@@ -24,17 +24,17 @@ export const help: Panel = (el, store) => {
       make("div", "key-row", make("kbd", "key", key), make("span", "key-text", text)),
     );
     const close = button("off", "Close", "Close the list (Escape)", () =>
-      store.show({ help: false }),
+      source.show({ help: false }),
     );
     el.append(make("strong", "help-title", "Keys"), ...rows, close);
   };
   el.hidden = true;
   let before: Element | null = null;
-  return store.subscribe((changed) => {
+  return source.subscribe((changed) => {
     if (!changed.has("help")) return;
     if (!el.firstChild) fill();
-    el.hidden = !store.state.help;
-    if (store.state.help) {
+    el.hidden = !source.state.help;
+    if (source.state.help) {
       before = focused(el);
       el.focus({ preventScroll: true });
     } else if (before instanceof HTMLElement) before.focus({ preventScroll: true });

@@ -1,11 +1,14 @@
-// The categories' legend: a colour, a name and a count for every class. A click on one makes it stand out.
+// The legend of classes: a colour, a name and a count each. A click on one makes it stand out.
 
 import { categoryColours, css } from "../display/palette";
-import { categoriesOf } from "../display/views";
-import { type Panel, PICTURE } from "../store";
+import { scaleOf } from "../display/views/picture";
+import { categoriesOf } from "../scores/threshold";
+import type { Draws, Panel, Reads, Syncs } from "../state";
 import { make, setText } from "./dom";
 
-export const legend: Panel = (el, store) => {
+type Source = Reads<"scores" | "scheme" | "isolated" | "threshold"> & Draws & Syncs<"isolated">;
+
+export const legend: Panel<Source> = (el, source) => {
   const list = make("ul", "legend-list");
   list.setAttribute("aria-label", "Categories");
   const note = make("p", "legend-note");
@@ -27,17 +30,17 @@ export const legend: Panel = (el, store) => {
       const button = make("button", "legend-entry", colour, name, count);
       button.type = "button";
       button.addEventListener("click", () => {
-        const { isolated } = store.state;
-        store.sync({ isolated: isolated === name.textContent ? null : name.textContent });
+        const { isolated } = source.state;
+        source.sync({ isolated: isolated === name.textContent ? null : name.textContent });
       });
       return { button, colour, name, count };
     });
     list.replaceChildren(...rows.map(({ button }) => make("li", "legend-item", button)));
   };
   const draw = (): void => {
-    const picture = store.picture();
-    const { scores, scheme, isolated, threshold } = store.state;
-    if (!scores || picture?.colours !== "categories") return;
+    const picture = source.picture();
+    const { scores, scheme, isolated, threshold } = source.state;
+    if (!scores || !picture || scaleOf(picture) !== null) return;
     if (rows.length !== picture.legend.length) build(picture.legend.length);
     const colours = categoryColours(categoriesOf(scores).size, scheme);
     // From the top as in the published figure: several categories, the categories, Unclassified.
@@ -55,7 +58,7 @@ export const legend: Panel = (el, store) => {
     setText(note, threshold === null ? "Cut at each task’s elbow; set a threshold to choose." : "");
   };
   draw();
-  return store.subscribe((changed) => {
-    if (changed.has("scheme") || PICTURE.some((name) => changed.has(name))) draw();
+  return source.subscribe((changed) => {
+    if (changed.has("scheme") || changed.has("picture")) draw();
   });
 };

@@ -1,8 +1,10 @@
-// What is drawn over the cells: outlines of selected heads, the cross hair, the head pointed at, and the box.
+// What is drawn over the cells: outlines of selected heads, the cross hair, the head pointed at,
+// and the box.
 
 import type { Layout } from "../display/layout";
 import { selectedCells } from "../display/selection";
-import type { Cell, State } from "../store";
+import type { Cell } from "../scores/head_scores";
+import type { MapState } from "../state";
 
 /** CSS pixels that outlines may reach beyond the map. */
 export const MARGIN = 4;
@@ -10,7 +12,7 @@ export const MARGIN = 4;
 /** Outlines that show on any colour: white on black. */
 export function drawMarks(
   canvas: HTMLCanvasElement,
-  state: State,
+  state: MapState,
   layout: Layout,
   layersOn: "y" | "x",
 ): void {
@@ -23,7 +25,7 @@ export function drawMarks(
   const corner = ({ row, head }: Cell): [number, number] =>
     layersOn === "y" ? [head * cellWidth, row * cellHeight] : [row * cellWidth, head * cellHeight];
 
-  /** Frames around cells, `out` lines wide outside of them, in one stroke: there may be thousands. */
+  /** Frames around cells, `out` pixels outside of them, in one stroke: there may be thousands. */
   const frames = (boxes: readonly (readonly [Cell, Cell])[], out: number, colour: string): void => {
     pen.beginPath();
     for (const [a, b] of boxes) {

@@ -1,13 +1,15 @@
 // What can be taken away: a picture, the selected heads as CSV, and where the scores come from.
 
 import { copyPicture, csv, download, png, svg } from "../display/export";
-import type { Panel, Store } from "../store";
+import type { Asked, Draws, Panel, Reads, State } from "../state";
 import { button, make } from "./dom";
 import { popup } from "./popup";
 
-export const menu: Panel = (el, store) => popup(el, "Save", (box) => fill(box, store));
+type Source = Reads<Asked | "selected"> & Draws;
 
-function fill(box: HTMLElement, store: Store): () => void {
+export const menu: Panel<Source> = (el, source) => popup(el, "Save", (box) => fill(box, source));
+
+function fill(box: HTMLElement, source: Source): () => void {
   const note = make("p", "option-note");
   note.setAttribute("role", "status");
   /** Say what was done, or what went wrong, beside the button. */
@@ -18,39 +20,39 @@ function fill(box: HTMLElement, store: Store): () => void {
       note.textContent = error instanceof Error ? error.message : String(error);
     }
   };
-  const name = (ending: string): string => `${fileName(store)}.${ending}`;
+  const name = (ending: string): string => `${fileName(source.state)}.${ending}`;
   const rows = button("menu-item", "CSV of selected heads", "Their numbers in every task", () => {
-    void doing(() => download(name("csv"), new Blob([csv(store.state)], { type: "text/csv" })))();
+    void doing(() => download(name("csv"), new Blob([csv(source.state)], { type: "text/csv" })))();
   });
   box.append(
     button(
       "menu-item",
       "Copy picture",
       "To the clipboard, as PNG",
-      () => void doing(() => copyPicture(store))(),
+      () => void doing(() => copyPicture(source))(),
     ),
     button("menu-item", "PNG", "Save what is shown as a picture", () => {
-      void doing(async () => download(name("png"), await png(store)))();
+      void doing(async () => download(name("png"), await png(source)))();
     }),
     button("menu-item", "SVG", "Save what is shown as a drawing, for print", () => {
-      void doing(() => download(name("svg"), new Blob([svg(store)], { type: "image/svg+xml" })))();
+      void doing(() => download(name("svg"), new Blob([svg(source)], { type: "image/svg+xml" })))();
     }),
     rows,
     note,
   );
   const draw = (): void => {
-    rows.disabled = !store.state.selected.length;
+    rows.disabled = !source.state.selected.length;
   };
   draw();
-  return store.subscribe((changed) => {
+  return source.subscribe((changed) => {
     if (changed.has("selected")) draw();
     if (changed.has("view") || changed.has("selected")) note.textContent = "";
   });
 }
 
 /** A file's name that any system takes: what it shows, in plain letters. */
-function fileName({ state }: Store): string {
-  const words = `${state.scores?.model ?? ""} ${state.scores?.method ?? ""} ${state.view}`;
+function fileName({ scores, view }: Pick<State, "scores" | "view">): string {
+  const words = `${scores?.model ?? ""} ${scores?.method ?? ""} ${view}`;
   return (
     words
       .replace(/[^\p{L}\p{N}]+/gu, "-")

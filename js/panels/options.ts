@@ -2,7 +2,8 @@
 
 import { parsed, typed } from "../display/scales";
 import type { MapName } from "../display/settings";
-import type { Panel, Store } from "../store";
+import { viewOf } from "../display/views";
+import type { Panel, Reads, Syncs } from "../state";
 import { choice, keepKeys, make } from "./dom";
 import { popup } from "./popup";
 
@@ -20,11 +21,15 @@ const AXES = [
   ["x", "layers across"],
 ] as const;
 
-export const options: Panel = (el, store) => popup(el, "Display", (box) => fill(box, store));
+type Source = Reads<"colormap" | "orientation" | "cap" | "view"> &
+  Syncs<"colormap" | "orientation" | "cap">;
 
-function fill(box: HTMLElement, store: Store): () => void {
-  const colours = choice("Colours", COLOURS, (name) => store.sync({ colormap: name || null }));
-  const axes = choice("Axes", AXES, (axis) => store.sync({ orientation: axis || null }));
+export const options: Panel<Source> = (el, source) =>
+  popup(el, "Display", (box) => fill(box, source));
+
+function fill(box: HTMLElement, source: Source): () => void {
+  const colours = choice("Colours", COLOURS, (name) => source.sync({ colormap: name || null }));
+  const axes = choice("Axes", AXES, (axis) => source.sync({ orientation: axis || null }));
   const cap = make("input", "text");
   cap.type = "text";
   cap.placeholder = "automatic";
@@ -43,18 +48,19 @@ function fill(box: HTMLElement, store: Store): () => void {
     wrong.textContent = fine
       ? ""
       : `${text} is neither a number above 0 nor a percentile such as 99%.`;
-    if (fine) store.sync({ cap: text === "" ? null : percent ? `${number}%` : number });
+    if (fine) source.sync({ cap: text === "" ? null : percent ? `${number}%` : number });
   });
   const draw = (): void => {
-    const { colormap, orientation, cap: end, view } = store.state;
+    const { colormap, orientation, cap: end } = source.state;
+    const { uses } = viewOf(source.state);
     colours.select.value = colormap ?? "";
-    colours.el.hidden = view === "categories";
-    capLabel.hidden = view === "categories";
+    colours.el.hidden = !uses.has("colormap");
+    capLabel.hidden = !uses.has("cap");
     axes.select.value = orientation ?? "";
     cap.value = end === null ? "" : typeof end === "number" ? typed(end) : end;
   };
   draw();
-  return store.subscribe((changed) => {
+  return source.subscribe((changed) => {
     if (
       changed.has("colormap") ||
       changed.has("orientation") ||

@@ -1,8 +1,9 @@
-// Pointer and keyboard on a map: point, select, draw a box, choose a layer or a head index, move, clear.
+// Pointer and keyboard on a map: point, select, draw a box, choose a layer or a head index, move.
 
 import { inBox, toggled, withMany } from "../display/selection";
-import { type Cell, headAt, headName, type Store } from "../store";
-import { spokenHead } from "./heatmap";
+import { spokenHead } from "../display/spoken";
+import { type Cell, headAt, headName } from "../scores/head_scores";
+import type { MapSource } from "../state";
 
 interface Parts {
   readonly plot: HTMLElement;
@@ -14,11 +15,13 @@ interface Parts {
 const adding = (event: MouseEvent | KeyboardEvent): boolean =>
   event.shiftKey || event.ctrlKey || event.metaKey;
 
-export function listen({ plot, rows, columns }: Parts, store: Store, signal: AbortSignal): void {
-  const layersOnX = (): boolean => store.picture()?.layersOn === "x";
+/** Listen on the parts of a map until `signal` aborts. */
+export function listen(parts: Parts, source: MapSource, signal: AbortSignal): void {
+  const { plot, rows, columns } = parts;
+  const layersOnX = (): boolean => source.picture()?.layersOn === "x";
   /** The cell under a pointer; `clamped` takes the nearest one. */
   const at = (event: MouseEvent, clamped = false): Cell | null => {
-    const { scores } = store.state;
+    const { scores } = source.state;
     if (!scores) return null;
     const box = plot.getBoundingClientRect();
     const [layers, heads] = [scores.layers.length, scores.heads];
@@ -31,19 +34,19 @@ export function listen({ plot, rows, columns }: Parts, store: Store, signal: Abo
     return layersOnX() ? { row: x, head: y } : { row: y, head: x };
   };
   const select = (cell: Cell, add: boolean): void => {
-    const { scores, selected } = store.state;
+    const { scores, selected } = source.state;
     if (!scores) return;
     const head = headAt(scores, cell);
     const next = toggled(selected, head, add);
-    store.sync({ selected: next });
+    source.sync({ selected: next });
     const now = next.some(([layer, index]) => layer === head[0] && index === head[1]);
-    store.show({
+    source.show({
       spoken: `${headName(head)} ${now ? "selected" : "not selected"}, ${next.length} in all`,
     });
   };
   /** A whole layer or a head index. */
   const selectLine = (cell: Cell, layer: boolean, add: boolean): void => {
-    const { scores, selected } = store.state;
+    const { scores, selected } = source.state;
     if (!scores) return;
     const ends: [Cell, Cell] = layer
       ? [
@@ -55,8 +58,8 @@ export function listen({ plot, rows, columns }: Parts, store: Store, signal: Abo
           { row: scores.layers.length - 1, head: cell.head },
         ];
     const next = withMany(selected, inBox(scores, ends), add);
-    store.sync({ selected: next });
-    store.show({ spoken: `${next.length} selected` });
+    source.sync({ selected: next });
+    source.show({ spoken: `${next.length} selected` });
   };
 
   // ---- pointer ----
@@ -64,10 +67,10 @@ export function listen({ plot, rows, columns }: Parts, store: Store, signal: Abo
   let drew = false; // a box, so the click that ends it is none
   const move = (event: PointerEvent): void => {
     const cell = at(event, from !== null);
-    store.point(cell && { ...cell, place: { x: event.clientX, y: event.clientY } });
+    source.point(cell && { ...cell, place: { x: event.clientX, y: event.clientY } });
     if (!from || !cell) return;
     if (cell.row !== from.row || cell.head !== from.head) drew = true;
-    if (drew) store.show({ box: [from, cell] });
+    if (drew) source.show({ box: [from, cell] });
   };
   const start = (event: PointerEvent): void => {
     drew = false;
@@ -76,12 +79,12 @@ export function listen({ plot, rows, columns }: Parts, store: Store, signal: Abo
     if (from) plot.setPointerCapture(event.pointerId);
   };
   const end = (event: PointerEvent): void => {
-    const { scores, selected, box } = store.state;
+    const { scores, selected, box } = source.state;
     if (drew && box && scores && event.type === "pointerup") {
-      store.sync({ selected: withMany(selected, inBox(scores, box), adding(event)) });
+      source.sync({ selected: withMany(selected, inBox(scores, box), adding(event)) });
     }
     from = null;
-    store.show({ box: null });
+    source.show({ box: null });
   };
   const click = (event: MouseEvent): void => {
     const cell = at(event);
@@ -89,7 +92,7 @@ export function listen({ plot, rows, columns }: Parts, store: Store, signal: Abo
     drew = false;
   };
   const leave = (): void => {
-    if (!from) store.point(null);
+    if (!from) source.point(null);
   };
   plot.addEventListener("pointermove", move, { signal });
   plot.addEventListener("pointerdown", start, { signal });
@@ -120,7 +123,7 @@ export function listen({ plot, rows, columns }: Parts, store: Store, signal: Abo
     ArrowRight: [1, 0],
   };
   const go = (step: readonly [number, number]): void => {
-    const { scores, cursor, point } = store.state;
+    const { scores, cursor, point } = source.state;
     if (!scores) return;
     const [right, down] = point ? step : [0, 0]; // the first key shows where the cursor is
     const [rowStep, headStep] = layersOnX() ? [right, down] : [down, right];
@@ -131,11 +134,12 @@ export function listen({ plot, rows, columns }: Parts, store: Store, signal: Abo
       ? [(row + 1) / scores.layers.length, (head + 0.5) / scores.heads]
       : [(head + 1) / scores.heads, (row + 0.5) / scores.layers.length];
     const place = { x: box.left + fromLeft * box.width, y: box.top + fromTop * box.height };
-    store.point({ row, head, place });
-    store.show({ spoken: spokenHead(store, { row, head }) });
+    source.point({ row, head, place });
+    const picture = source.picture();
+    if (picture) source.show({ spoken: spokenHead(scores, picture, { row, head }) });
   };
   const press = (event: KeyboardEvent): void => {
-    const { cursor } = store.state;
+    const { cursor } = source.state;
     if (event.altKey) return;
     const step = steps[event.key];
     if (step && !event.ctrlKey && !event.metaKey) go(step);

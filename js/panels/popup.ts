@@ -1,8 +1,9 @@
-// A menu: a button that opens a box, filled when it is first opened (a first paint waits for nothing that is not seen).
+// A menu: a button that opens a box, filled when it is first opened, so that a first paint does
+// not wait for it.
 
 import { make } from "./dom";
 
-/** A menu of that name in a details element; `fill` makes what is in its box and gives its clean-up. */
+/** A menu of that name in a details element; `fill` fills its box and returns the clean-up. */
 export function popup(
   el: HTMLElement,
   name: string,

@@ -1,28 +1,37 @@
-// Below the maps: the selected heads as text and as a table, buttons that change them, and what went wrong.
+// Below the maps: the selected heads as text and as a table, buttons that change them, and what
+// went wrong.
 
 import { formatter } from "../display/scales";
 import { inMask, inverted, selectedCells } from "../display/selection";
-import { shownTasks } from "../display/views";
-import { type Head, headAt, headName, type Panel, PICTURE, type Store } from "../store";
+import { viewOf } from "../display/views";
+import { type Head, headAt, headName } from "../scores/head_scores";
+import { number } from "../scores/threshold";
+import type { Asked, Draws, Panel, Reads, Shows, State, Syncs } from "../state";
 import { button, make, setText } from "./dom";
 
 const NAMED = 12; // heads named one by one
 const LISTED = 200; // heads in the table; the CSV has them all
+const PAUSE = 150; // ms before text is read aloud: a held key is read once
 
-export const status: Panel = (el, store) => {
+type Source = Reads<Asked | "selected" | "error" | "spoken"> &
+  Draws &
+  Syncs<"selected"> &
+  Shows<"spoken">;
+
+export const status: Panel<Source> = (el, source) => {
   const text = make("span", "selected");
   const pass = button(
     "off",
     "Select what passes",
     "Select every head that passes the threshold",
     () => {
-      const { scores } = store.state;
-      const mask = store.picture()?.passing;
+      const { scores } = source.state;
+      const mask = source.picture()?.passing;
       if (scores && mask) choose(inMask(scores, mask));
     },
   );
   const invert = button("off", "Invert", "Select all others instead", () =>
-    choose(inverted(store.state)),
+    choose(inverted(source.state)),
   );
   const clear = button("off", "Clear", "Select nothing (Escape)", () => {
     (el.parentElement?.querySelector(".hw-plot") as HTMLElement | null)?.focus({
@@ -31,8 +40,8 @@ export const status: Panel = (el, store) => {
     choose([]);
   });
   const choose = (selected: Head[]): void => {
-    store.sync({ selected });
-    store.show({ spoken: `${selected.length} selected` });
+    source.sync({ selected });
+    source.show({ spoken: `${selected.length} selected` });
   };
   const error = make("div", "error");
   error.setAttribute("role", "alert");
@@ -49,10 +58,10 @@ export const status: Panel = (el, store) => {
 
   const table = (): void => {
     details.querySelector("table")?.remove();
-    if (details.open) details.append(tableOf(store));
+    if (details.open) details.append(tableOf(source.state));
   };
   const draw = (): void => {
-    const { selected, error: wrong, scores } = store.state;
+    const { selected, error: wrong, scores } = source.state;
     setText(error, wrong ?? "");
     error.hidden = !wrong;
     const names = selected.slice(0, NAMED).map(headName).join(", ");
@@ -64,18 +73,18 @@ export const status: Panel = (el, store) => {
         : "Click a head to select it; shift adds, a drag selects a box, Escape clears.",
     );
     clear.hidden = invert.hidden = !selected.length;
-    pass.hidden = !store.picture()?.passing;
+    pass.hidden = !source.picture()?.passing;
     bar.hidden = !scores;
     details.hidden = !scores || !selected.length;
     if (details.open) table();
   };
   draw();
   let speaking: ReturnType<typeof setTimeout> | undefined;
-  const stop = store.subscribe((changed) => {
-    if (["selected", "error", ...PICTURE].some((name) => changed.has(name as never))) draw();
+  const stop = source.subscribe((changed) => {
+    if (changed.has("selected") || changed.has("error") || changed.has("picture")) draw();
     if (!changed.has("spoken")) return;
     clearTimeout(speaking);
-    speaking = setTimeout(() => setText(spoken, store.state.spoken), 150); // a held key is read once
+    speaking = setTimeout(() => setText(spoken, source.state.spoken), PAUSE);
   });
   return () => {
     clearTimeout(speaking);
@@ -84,12 +93,12 @@ export const status: Panel = (el, store) => {
 };
 
 /** The selected heads with their number in every task shown. */
-function tableOf(store: Store): HTMLTableElement {
-  const { scores, views } = store.state;
+function tableOf(state: Pick<State, Asked | "selected">): HTMLTableElement {
+  const { scores, memo } = state;
   const table = make("table", "table");
-  if (!scores || !views) return table;
-  const shown = shownTasks(store.state);
-  const maps = shown.map((task) => views.number(task, store.state));
+  if (!scores || !memo) return table;
+  const shown = viewOf(state).tasks(memo, state);
+  const maps = shown.map((task) => number(memo, task, state));
   const formats = maps.map((map) =>
     formatter({ low: 0, high: map.reduce((most, v) => Math.max(most, Math.abs(v)), 0) }),
   );
@@ -103,7 +112,7 @@ function tableOf(store: Store): HTMLTableElement {
     });
     return make("tr", "table-row", head, ...others);
   };
-  const cells = selectedCells(store.state);
+  const cells = selectedCells(state);
   const body = cells.slice(0, LISTED).map((cell) => {
     const i = cell.row * scores.heads + cell.head;
     const [layer, head] = headAt(scores, cell);

@@ -1,6 +1,6 @@
 // Maps and masks over the grid, in plain loops: they run for every map while a slider is dragged.
 
-/** An array with `at` of every place in it. A plain loop: `from` with a function took 8 ms for eight maps, this 0.2. */
+/** The array with `at` of every place in it. (`from` with a function took 40 times as long.) */
 export function filled<T extends Float32Array | Uint8Array | Uint16Array>(
   array: T,
   at: (i: number) => number,
@@ -18,13 +18,13 @@ export function sizes(values: Float32Array): Float32Array {
 
 /** 1 where a value is at least the edge, which is a float32 already. */
 export function reaches(values: ArrayLike<number>, edge: number): Uint8Array {
-  const out = new Uint8Array(values.length); // a plain loop: this runs for every map while a slider is dragged
+  const out = new Uint8Array(values.length);
   for (let i = 0; i < out.length; i++) out[i] = values[i]! >= edge ? 1 : 0;
   return out;
 }
 
 /** What a table has for every one of some whole numbers. */
-export function looked(table: Uint8Array, numbers: Uint16Array | Uint32Array): Uint8ClampedArray {
+export function lookUp(table: Uint8Array, numbers: Uint16Array | Uint32Array): Uint8ClampedArray {
   const out = new Uint8ClampedArray(numbers.length);
   for (let i = 0; i < out.length; i++) out[i] = table[numbers[i]!]!;
   return out;
@@ -32,10 +32,10 @@ export function looked(table: Uint8Array, numbers: Uint16Array | Uint32Array): U
 
 /** 1 where any of the masks has 1; null when there is none. */
 export function either(masks: readonly (Uint8Array | null)[]): Uint8Array | null {
-  const found = masks.filter((mask) => mask !== null);
-  if (!found.length) return null;
-  const out = found[0]!.slice();
-  for (const mask of found.slice(1)) for (let i = 0; i < out.length; i++) out[i]! |= mask[i]!;
+  const [first, ...others] = masks.filter((mask) => mask !== null);
+  if (!first) return null;
+  const out = first.slice();
+  for (const mask of others) for (let i = 0; i < out.length; i++) out[i]! |= mask[i]!;
   return out;
 }
 
@@ -54,4 +54,7 @@ export function ends(maps: readonly ArrayLike<number>[]): readonly [number, numb
 
 /** The largest of the numbers that are known. */
 export const highest = (numbers: readonly (number | null)[]): number | null =>
-  numbers.reduce((most, one) => (one !== null && (most === null || one > most) ? one : most), null);
+  numbers.reduce(
+    (most, next) => (next !== null && (most === null || next > most) ? next : most),
+    null,
+  );

@@ -1,14 +1,16 @@
-// What the runs of a head say together: the reductions behind every view. Twin of headwidget/reduce.py.
+// What the runs of a head say together: the reductions behind every view. Twin of
+// headwidget/scores/reduce.py.
 //
-// Scores are float32 on both sides and thresholds are rounded to float32 before they are compared, so that Python and
-// the browser agree on every head, also at the edge. Of more than 33 runs only some order statistics are here.
+// Scores are float32 on both sides and thresholds are rounded to float32 before they are
+// compared, so that Python and the browser agree on every head, also at the edge. Of more than
+// 33 runs only some order statistics are here.
 
-import { type ScoreMap, STEPS, type TaskScores, valueAt } from "../display/wire";
+import { type ScoreMap, STEPS, type TaskScores, valueAt } from "./head_scores";
 import { sizes } from "./masks";
 
 export const MOST_RANKS = 33;
 
-/** How many of `runs` make up the fraction `agreement`: 0 means any (one run), 1 means always (all of them). */
+/** How many of `runs` make up the fraction `agreement`: 0 means any (one run), 1 means always. */
 export function runsNeeded(agreement: number, runs: number): number {
   if (!(agreement >= 0 && agreement <= 1)) {
     throw new Error(
@@ -18,13 +20,13 @@ export function runsNeeded(agreement: number, runs: number): number {
   return Math.max(1, Math.ceil(agreement * runs - 1e-9)); // 0.1 * 30 is 3.0000000000000004
 }
 
-/** Which order statistics of `runs` sorted runs are kept: all while there are few, else `most` evenly spread. */
+/** Which order statistics of `runs` sorted runs are kept: all of few, else `most` evenly spread. */
 export function ranks(runs: number, most = MOST_RANKS): number[] {
   if (runs <= most) return Array.from({ length: runs }, (_, i) => i);
   return Array.from({ length: most }, (_, i) => Math.floor((i * (runs - 1)) / (most - 1) + 0.5));
 }
 
-/** Index into `kept` of the order statistic for `agreement`; where it was not kept the next lower one stands in. */
+/** Index into `kept` of the order statistic for `agreement`, or of the next lower one there is. */
 export function keptRank(kept: readonly number[], runs: number, agreement: number): number {
   const rank = runs - runsNeeded(agreement, runs);
   let index = 0;
@@ -35,7 +37,8 @@ export function keptRank(kept: readonly number[], runs: number, agreement: numbe
 /**
  * The value reached by at least the fraction `agreement` of the runs; never overstated.
  *
- * With `direction` -1 a run reaches a value by being as far below zero: "always" is then the largest run.
+ * With `direction` -1 a run reaches a value by being as far below zero: "always" is then the
+ * largest run.
  */
 export function orderStatistic(
   task: TaskScores,
@@ -48,14 +51,14 @@ export function orderStatistic(
   return task.above(kept.findIndex((rank) => rank >= least));
 }
 
-/** A number of runs for each head. Half as many bytes where that is enough: a drag makes new ones in every frame. */
+/** A number of runs for each head, in half as many bytes where that is enough. */
 export type Counts = Uint16Array | Uint32Array;
 export const noCounts = ({ runs, mean }: TaskScores): Counts =>
   runs <= 0xffff ? new Uint16Array(mean.length) : new Uint32Array(mean.length);
 
 /**
- * How many runs of each head are at least `edge` (or, with `direction` -1, at most -`edge`); never overstated. Where `out` already has
- * more, from the other direction, that stays.
+ * How many runs of each head are at least `edge` (or, with `direction` -1, at most -`edge`);
+ * never overstated. Where `out` already has more, from the other direction, that stays.
  */
 export function reaching(
   task: TaskScores,
@@ -70,7 +73,7 @@ export function reaching(
   for (let cell = 0; cell < out.length; cell++) {
     const first = least[cell]!;
     const last = most[cell]!;
-    // Most heads reach the bound in every run or in none, which two maps tell; a search jumps through all of them.
+    // Most heads reach the bound in every run or in none: two maps tell, without a search.
     if (direction === 1 ? last < bound : first > bound) continue;
     if (direction === 1 ? first >= bound : last <= bound) {
       out[cell] = runs;
@@ -101,8 +104,9 @@ export function reaching(
 }
 
 /**
- * The most steps with which an order statistic still lies before the bound, -1 where none does: rounded down, or up with
- * direction -1, so that no count is overstated. Values rise with steps, so a search finds it where the first guess is wrong.
+ * The most steps with which an order statistic still lies before the bound, -1 where none does:
+ * rounded down, or up with direction -1, so that no count is overstated. Values rise with steps,
+ * so a search finds it where the first guess is wrong.
  */
 function lastBefore(bound: number, least: number, most: number, direction: 1 | -1): number {
   const more = direction === 1 ? 0 : 1;
@@ -124,7 +128,7 @@ function lastBefore(bound: number, least: number, most: number, direction: 1 | -
 
 export type How = "mean" | "median" | "always" | "any" | number;
 
-/** One map from many runs: the mean, the median, always (min), any (max), or an agreement from 0 to 1. */
+/** One map from many runs: mean, median, always (min), any (max), or an agreement from 0 to 1. */
 export function reduce(task: TaskScores, how: How): ScoreMap {
   if (how === "mean") return task.mean;
   if (how === "median") return task.median;
@@ -142,8 +146,8 @@ export function share(scores: ScoreMap): ScoreMap {
 }
 
 /**
- * The published cut-off: in the sorted |score|, the value farthest below the chord from first to last. With
- * `onlyPositive` negative scores count as none.
+ * The published cut-off: in the sorted |score|, the value farthest below the chord from first to
+ * last. With `onlyPositive` negative scores count as none.
  */
 export function elbow(scores: ScoreMap, onlyPositive = false): number {
   const size = onlyPositive ? scores.slice() : sizes(scores);
@@ -165,7 +169,7 @@ export function elbow(scores: ScoreMap, onlyPositive = false): number {
   return best;
 }
 
-/** The `k` largest heads of a map as [row, head], largest first; ties go to the lower layer, then head. */
+/** The `k` largest heads of a map as [row, head]; of heads that tie, the lower row is first. */
 export function top(scores: ScoreMap, heads: number, k: number): [number, number][] {
   const order = Array.from(scores.keys()).sort((a, b) => scores[b]! - scores[a]! || a - b);
   return order.slice(0, Math.max(0, k)).map((i) => [Math.floor(i / heads), i % heads]);

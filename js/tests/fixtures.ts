@@ -1,11 +1,12 @@
 // What several tests need: bytes of the golden fixtures, and small scores.
 
-import type { Scores, TaskScores } from "../display/wire";
+import type { Scores, TaskScores } from "../scores/head_scores";
 import { ranks } from "../scores/reduce";
 
 export const bytes = (text: string): Uint8Array =>
   Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-export const list = (map: ArrayLike<number>): number[] => Array.from(map, (value) => value + 0); // no -0
+/** A map as numbers, without -0. */
+export const list = (map: ArrayLike<number>): number[] => Array.from(map, (value) => value + 0);
 
 /** A task as the wire would bring it, from its runs. */
 export function task(
@@ -18,7 +19,7 @@ export function task(
   const order = kept.map((rank) => Float32Array.from(cells, (cell) => cell[rank]!));
   const mean = Float32Array.from(
     cells,
-    (cell) => cell.reduce((sum, one) => sum + one, 0) / cell.length,
+    (cell) => cell.reduce((sum, value) => sum + value, 0) / cell.length,
   );
   const middle = (cell: number[]): number =>
     (cell[Math.floor(cell.length / 2)]! + cell[Math.floor((cell.length - 1) / 2)]!) / 2;

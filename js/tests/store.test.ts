@@ -47,7 +47,9 @@ describe("the store", () => {
     store.point({ row: 0, head: 1, place: { x: 0, y: 0 } });
     expect(heard).not.toHaveBeenCalled();
     nextFrame();
-    expect(heard).toHaveBeenCalledExactlyOnceWith(new Set(["threshold", "point", "cursor"]));
+    expect(heard).toHaveBeenCalledExactlyOnceWith(
+      new Set(["threshold", "point", "cursor", "picture"]),
+    );
   });
 
   it("saves a drag now and then, with the last value, and hover only when Python listens", () => {
@@ -75,7 +77,8 @@ describe("the store", () => {
   it("points at the same head in every view of a model, and at one that Python names", () => {
     const [one, two] = [view().store, view().store];
     one.point({ row: 2, head: 0, place: { x: 9, y: 9 } });
-    expect(one.state.point).toEqual({ row: 2, head: 0, place: { x: 9, y: 9 } }); // not replaced by its own echo
+    // Not replaced by its own echo.
+    expect(one.state.point).toEqual({ row: 2, head: 0, place: { x: 9, y: 9 } });
     expect(two.state.point).toEqual({ row: 2, head: 0 }); // no card elsewhere
     model.set("hover", [3, 1]); // as from Python
     expect([one.state.point, two.state.point]).toEqual([
@@ -175,8 +178,8 @@ describe("what follows from the state", () => {
     const { store } = view();
     store.sync({ tasks: ["long", "gone", "<b>syntax</b>"] });
     expect(store.picture()?.panels.map((panel) => panel.title)).toEqual(["long", "<b>syntax</b>"]);
-    store.sync({ task: "math 🧮" });
-    expect(store.picture()?.panels.map((panel) => panel.title)).toEqual(["math 🧮"]); // alone, though not among the others
+    store.sync({ task: "math 🧮" }); // alone, though not among the others
+    expect(store.picture()?.panels.map((panel) => panel.title)).toEqual(["math 🧮"]);
     store.sync({ task: "gone" });
     expect(store.picture()?.panels.map((panel) => panel.title)).toEqual(["long", "<b>syntax</b>"]);
   });

@@ -1,4 +1,5 @@
-"""A real Chromium, a real Jupyter server with folders of its own, and a second client that reads the kernel's truth."""
+"""A real Chromium, a real Jupyter server with folders of its own, and a second client that
+reads the kernel's truth."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 import headwidget as hw
 
 from .explorer_page import ExplorerPage, open_page
-from .hosts import Server, free_port, serving, wait_until
+from .hosts import PATIENCE, Server, free_port, serving, wait_until
 
 ROOT = Path(__file__).parents[2]
 FLAGS = [
@@ -60,6 +61,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def context(chromium: Browser) -> Iterator[BrowserContext]:
     context = chromium.new_context(viewport={"width": 1280, "height": 1000})
+    context.set_default_timeout(1000 * PATIENCE)
     yield context
     context.close()
 
@@ -112,12 +114,16 @@ class Kernel:
         self.client = BlockingKernelClient(connection_file=str(connection))
         self.client.load_connection_file()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=60)
+        self.client.wait_for_ready(timeout=2 * PATIENCE)
 
     def run(self, code: str, **expressions: str) -> dict[str, Any]:
         """Run code, then evaluate expressions to literals."""
         reply = self.client.execute(
-            code, store_history=False, user_expressions=expressions, reply=True, timeout=60
+            code,
+            store_history=False,
+            user_expressions=expressions,
+            reply=True,
+            timeout=2 * PATIENCE,
         )["content"]
         assert reply["status"] == "ok", "\n".join(reply.get("traceback", [str(reply)]))
         out = {}
@@ -129,7 +135,7 @@ class Kernel:
     def value(self, expression: str) -> Any:
         return self.run("", it=expression)["it"]
 
-    def until(self, expression: str, fine: Callable[[Any], bool], seconds: float = 15) -> Any:
+    def until(self, expression: str, fine: Callable[[Any], bool], seconds: float = PATIENCE) -> Any:
         """The expression's value once it is fine."""
         seen: list[Any] = [None]
 
@@ -169,11 +175,16 @@ _OPEN = """async (path) => {
 }"""
 _RUN_ALL = """() => {
     window.testDone = false;
-    window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => { window.testDone = true; });
+    const done = () => { window.testDone = true; };
+    window.jupyterapp.commands.execute('notebook:run-all-cells').then(done);
 }"""
 
-_WRONG = """() => Array.from(window.testPanel.model.cells).flatMap((cell) =>
-    cell.type === 'code' ? cell.outputs.toJSON().filter((o) => o.output_type === 'error').map((o) => o.traceback.join('\\n')) : [])"""
+_WRONG = """() => {
+    const cells = Array.from(window.testPanel.model.cells).filter((cell) => cell.type === 'code');
+    const outputs = cells.flatMap((cell) => cell.outputs.toJSON());
+    const errors = outputs.filter((output) => output.output_type === 'error');
+    return errors.map((error) => error.traceback.join('\\n'));
+}"""
 
 
 def open_in(page: Page, server: Server, path: str, *, app: str = "lab") -> Kernel:
@@ -183,12 +194,12 @@ def open_in(page: Page, server: Server, path: str, *, app: str = "lab") -> Kerne
         if app == "lab"
         else f"{server.url}/{app}/{path}?token={server.token}"
     )
-    page.wait_for_function("() => window.jupyterapp", timeout=60_000)
+    page.wait_for_function("() => window.jupyterapp", timeout=2000 * PATIENCE)
     return Kernel(server.runtime / f"kernel-{page.evaluate(_OPEN % _PANEL[app], path)}.json")
 
 
 def run_notebook(
-    page: Page, server: Server, path: str, *, app: str = "lab", seconds: float = 60
+    page: Page, server: Server, path: str, *, app: str = "lab", seconds: float = 2 * PATIENCE
 ) -> Kernel:
     """The same, and run all its cells and wait for the widget's first drawing."""
     kernel = open_in(page, server, path, app=app)
@@ -206,7 +217,8 @@ def run_notebook(
 
 @pytest.fixture
 def open_notebook(page: Page, server: Server) -> Iterator[Callable[..., Kernel]]:
-    """``run_notebook`` for this test's page, cleaned up after it: kernels shut down and clients closed."""
+    """``run_notebook`` for this test's page, cleaned up after it: kernels shut down and
+    clients closed."""
     kernels: list[Kernel] = []
 
     def run(path: str, **options: Any) -> Kernel:
@@ -224,18 +236,15 @@ Show = Callable[..., ExplorerPage]
 
 
 @pytest.fixture
-def show(context: BrowserContext, tmp_path: Path) -> Show:
+def show(context: BrowserContext, tmp_path: Path) -> Iterator[Show]:
     """An explorer's page; nothing may go wrong in it."""
 
     def made(scores: hw.HeadScores, **traits: Any) -> ExplorerPage:
-        view, _, wrong = open_page(
-            context, hw.explore(scores, **traits).to_html(tmp_path / "heads.html")
-        )
-        view.wrong = wrong  # type: ignore[attr-defined]
+        path = hw.explore(scores, **traits).to_html(tmp_path / "heads.html")
+        view, _, _ = open_page(context, path)
         pages.append(view)
         return view
 
     pages: list[ExplorerPage] = []
-    yield made  # type: ignore[misc]
-    for view in pages:
-        assert view.wrong == []  # type: ignore[attr-defined]
+    yield made
+    assert [view.wrong for view in pages] == [[]] * len(pages)

@@ -1,26 +1,47 @@
-"""What a user does with an explorer on a page, and what they see: shared by the browser tests."""
+"""What a user does with an explorer on a page, and what they see: shared by the browser tests.
+
+The page draws in its next frame. So whatever reads a page here first lets the frames pass
+that are due, and whatever acts on it lets them pass afterwards.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import BrowserContext, Locator, Page
+import numpy as np
+from playwright.sync_api import BrowserContext, Locator, Page, Position
 
 READY = ".hw-root[data-ready='1']"
-FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+SECONDS = 30
+"""How long a page may take for two frames."""
+FRAMES = f"""() => new Promise((done, fail) => {{
+    const late = setTimeout(() => fail(new Error('no frame in {SECONDS} s')), {SECONDS * 1000});
+    requestAnimationFrame(() => requestAnimationFrame(() => {{ clearTimeout(late); done(); }}));
+}})"""
 
 _CELLS = """(canvas) => {
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    return Array.from({ length: canvas.width * canvas.height }, (_, i) => Array.from(data.slice(4 * i, 4 * i + 4)));
+    return Array.from({ length: canvas.width * canvas.height }, (_, i) =>
+        Array.from(data.slice(4 * i, 4 * i + 4)));
+}"""
+
+_MARKED = """(canvas) => {
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return data.filter((value, i) => i % 4 === 3 && value).length;
 }"""
 
 _TABLE = """async (details) => {
     if (details.hidden) return null;
     details.open = true;
-    while (!details.querySelector('table')) await new Promise(requestAnimationFrame); // made when it is opened
-    return Array.from(details.querySelectorAll('tr')).map((row) => Array.from(row.children).map((cell) => cell.textContent));
+    const end = performance.now() + 30_000;
+    while (!details.querySelector('table')) { // made when it is opened
+        if (performance.now() > end) throw new Error('no table in 30 s');
+        await new Promise(requestAnimationFrame);
+    }
+    return Array.from(details.querySelectorAll('tr')).map((row) =>
+        Array.from(row.children).map((cell) => cell.textContent));
 }"""
 
 _CONTRAST = """(el) => {
@@ -30,7 +51,9 @@ _CONTRAST = """(el) => {
         .map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
         .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
     const behind = [];
-    for (let at = el; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
+    for (let at = el; at; at = at.parentElement) {
+        behind.unshift(getComputedStyle(at).backgroundColor);
+    }
     paint('white');
     behind.forEach(paint);
     const back = light();
@@ -54,11 +77,12 @@ def open_page(context: BrowserContext, path: Path) -> tuple[ExplorerPage, list[s
     )
     page.goto(path.as_uri())
     page.wait_for_selector(READY)
-    return ExplorerPage(page), requests, wrong
+    return ExplorerPage(page, wrong=wrong), requests, wrong
 
 
 def contrast(page: Page, selector: str) -> float:
-    """The contrast ratio of an element's text with what is behind it, by the definition of WCAG."""
+    """The contrast ratio of an element's text with what is behind it, as WCAG defines it."""
+    page.evaluate(FRAMES)
     ratio: float = page.locator(selector).first.evaluate(_CONTRAST)
     return ratio
 
@@ -69,6 +93,8 @@ class ExplorerPage:
 
     page: Page
     number: int = 0
+    wrong: list[str] = field(default_factory=list)
+    """Errors of the page, where it was opened by ``open_page``."""
 
     @property
     def root(self) -> Locator:
@@ -78,56 +104,61 @@ class ExplorerPage:
         """Everything that happened so far is on the screen."""
         self.page.evaluate(FRAMES)
 
+    def seen(self, selector: str) -> Locator:
+        """What the view shows at a selector, once everything that happened is drawn."""
+        self.drawn()
+        return self.root.locator(selector)
+
     # ---- what is seen ----
 
     def text(self, name: str) -> str:
-        return self.root.locator(f".hw-{name}").first.text_content() or ""
+        return self.seen(f".hw-{name}").first.text_content() or ""
 
     def titles(self) -> list[str]:
-        return self.root.locator(".hw-maps .hw-map-name").all_text_contents()
+        return self.seen(".hw-maps .hw-map-name").all_text_contents()
 
     def counts(self) -> list[str]:
         """What stands beside each title."""
-        return self.root.locator(".hw-map-count").all_text_contents()
+        return self.seen(".hw-map-count").all_text_contents()
 
     def threshold(self) -> str:
         """The threshold as the field shows it; empty without one."""
-        return self.root.locator(".hw-value").input_value()
+        return self.seen(".hw-value").input_value()
+
+    def slider_at(self, which: Slider = "threshold") -> int:
+        """The stop that a slider is at."""
+        self.drawn()
+        return int(self.slider(which).input_value())
 
     def legend(self) -> dict[str, int]:
         """The categories' legend, from the top: each name and its count."""
-        names = self.root.locator(".hw-legend-name").all_text_contents()
+        names = self.seen(".hw-legend-name").all_text_contents()
         return dict(zip(names, map(int, self.root.locator(".hw-legend-count").all_text_contents())))
 
     def chips(self) -> list[tuple[str, bool]]:
         """Every task's chip, in order, and whether its task is shown."""
-        found = self.root.locator(".hw-chip")
-        return [
-            (str(name), pressed == "true")
-            for name, pressed in found.evaluate_all(
-                "(all) => all.map((c) => [c.textContent, c.ariaPressed])"
-            )
-        ]
+        chips = self.seen(".hw-chip").evaluate_all(
+            "(all) => all.map((chip) => [chip.textContent, chip.ariaPressed])"
+        )
+        return [(str(name), pressed == "true") for name, pressed in chips]
 
     def table(self) -> list[list[str]]:
         """The table of the selected heads, headers first; empty when it is not there."""
-        return self.root.locator(".hw-table-box").evaluate(_TABLE) or []
+        return self.seen(".hw-table-box").evaluate(_TABLE) or []
 
     def selected(self) -> list[tuple[int, int]]:
         """The selected heads as (layer, head), from the table of them."""
-        names = [row[0] for row in self.table()[1:]]
-        return [(int(layer[1:]), int(head[1:])) for layer, head in (name.split() for name in names)]
+        names = [row[0].split() for row in self.table()[1:]]
+        return [(int(layer[1:]), int(head[1:])) for layer, head in names]
 
     def spoken(self) -> str:
         """What a screen reader was told last."""
         return self.text("spoken")
 
     def card(self) -> str:
-        return (
-            self.root.locator(".hw-card").inner_text()
-            if self.root.locator(".hw-card").is_visible()
-            else ""
-        )
+        """The text of the hover card; empty without one."""
+        card = self.seen(".hw-card")
+        return card.inner_text() if card.is_visible() else ""
 
     # ---- maps ----
 
@@ -135,20 +166,21 @@ class ExplorerPage:
         return self.root.locator(".hw-plot").nth(map_)
 
     def layers_across(self) -> bool:
-        return self.text("label-x") == "Layer"
+        return self.root.locator(".hw-label-x").first.text_content() == "Layer"
 
     def shape(self, map_: int = 0) -> tuple[int, int]:
         """(layers, heads) of a map."""
+        self.drawn()
         down, across = self.plot(map_).locator(".hw-cells").evaluate("(c) => [c.height, c.width]")
         return (across, down) if self.layers_across() else (down, across)
 
     def cells(self, map_: int = 0) -> list[list[int]]:
         """Every cell's colour, [red, green, blue, opacity], layer by layer."""
-        out: list[list[int]] = self.plot(map_).locator(".hw-cells").evaluate(_CELLS)
+        layers, heads = self.shape(map_)
+        colours: list[list[int]] = self.plot(map_).locator(".hw-cells").evaluate(_CELLS)
         if self.layers_across():
-            layers, heads = self.shape(map_)
-            out = [out[head * layers + layer] for layer in range(layers) for head in range(heads)]
-        return out
+            return [colours[head * layers + layer] for layer, head in np.ndindex(layers, heads)]
+        return colours
 
     def bright(self, map_: int = 0) -> list[int]:
         """Which cells are not dimmed, by their number."""
@@ -156,16 +188,11 @@ class ExplorerPage:
 
     def marked(self, map_: int = 0) -> int:
         """How many pixels of outlines a map shows."""
-        count: int = (
-            self.plot(map_)
-            .locator(".hw-marks")
-            .evaluate(
-                "(c) => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v).length"
-            )
-        )
+        self.drawn()
+        count: int = self.plot(map_).locator(".hw-marks").evaluate(_MARKED)
         return count
 
-    def at(self, row: int, head: int, map_: int = 0) -> dict[str, float]:
+    def at(self, row: int, head: int, map_: int = 0) -> Position:
         """The middle of a cell, inside its plot."""
         layers, heads = self.shape(map_)
         box = self.plot(map_).bounding_box()
@@ -179,9 +206,11 @@ class ExplorerPage:
 
     def click(self, row: int, head: int, map_: int = 0, **options: Any) -> None:
         self.plot(map_).click(position=self.at(row, head, map_), **options)
+        self.drawn()
 
     def hover(self, row: int, head: int, map_: int = 0) -> None:
         self.plot(map_).hover(position=self.at(row, head, map_))
+        self.drawn()
 
     def drag_box(
         self, start: tuple[int, int], end: tuple[int, int], map_: int = 0, key: str | None = None
@@ -190,14 +219,12 @@ class ExplorerPage:
         self.plot(map_).scroll_into_view_if_needed()
         box = self.plot(map_).bounding_box()
         assert box is not None
-        here, there = (
-            {k: box[k] + v for k, v in self.at(*cell, map_).items()} for cell in (start, end)
-        )
+        here, there = self.at(*start, map_), self.at(*end, map_)
         if key:
             self.page.keyboard.down(key)
-        self.page.mouse.move(here["x"], here["y"])
+        self.page.mouse.move(box["x"] + here["x"], box["y"] + here["y"])
         self.page.mouse.down()
-        self.page.mouse.move(there["x"], there["y"], steps=5)
+        self.page.mouse.move(box["x"] + there["x"], box["y"] + there["y"], steps=5)
         self.page.mouse.up()
         if key:
             self.page.keyboard.up(key)
@@ -206,17 +233,17 @@ class ExplorerPage:
     def click_label(
         self, axis: Literal["x", "y"], index: int, map_: int = 0, **options: Any
     ) -> None:
-        """Click beside row ``index`` (axis y) or below column ``index`` (axis x), as counted on the screen."""
+        """Click beside row ``index`` (axis y) or below column ``index`` (axis x) on the screen."""
         layers, heads = self.shape(map_)
         down, across = (heads, layers) if self.layers_across() else (layers, heads)
         strip = self.root.locator(f".hw-ticks-{axis}").nth(map_)
         box = strip.bounding_box()
         assert box is not None
         if axis == "y":
-            position = {"x": box["width"] / 2, "y": (index + 0.5) * box["height"] / down}
+            x, y = box["width"] / 2, (index + 0.5) * box["height"] / down
         else:
-            position = {"x": (index + 0.5) * box["width"] / across, "y": box["height"] / 2}
-        strip.click(position=position, **options)  # type: ignore[arg-type]
+            x, y = (index + 0.5) * box["width"] / across, box["height"] / 2
+        strip.click(position={"x": x, "y": y}, **options)
         self.drawn()
 
     def press(self, *keys: str) -> None:
@@ -259,7 +286,7 @@ class ExplorerPage:
         self.drawn()
 
     def drag_slider(self, to: float) -> None:
-        """Drag the threshold's thumb to a fraction of its way; 0 goes beyond the end, as a hand does."""
+        """Drag the threshold's thumb to a fraction of its way; 0 goes beyond the end."""
         slider = self.slider()
         slider.scroll_into_view_if_needed()
         box = slider.bounding_box()

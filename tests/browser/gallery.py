@@ -1,4 +1,5 @@
-"""Takes the pictures of docs/images, every view at four sizes, light and dark, from made-up scores: python -m tests.browser.gallery [folder]."""
+"""Takes the pictures of docs/images, every view at four sizes, light and dark, from
+made-up scores: python -m tests.browser.gallery [folder]."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ from .explorer_page import READY
 
 SIZES = ((12, 12), (32, 32), (48, 32), (80, 64))
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-BARE = "h1, footer { display: none } #headwidget .hw-model { display: inline } body { padding: 12px 16px; max-width: none }"
+BARE = (
+    "h1, footer { display: none } #headwidget .hw-model { display: inline } "
+    "body { padding: 12px 16px; max-width: none }"
+)
 
 
 def explorers(layers: int, heads: int) -> dict[str, hw.Explorer]:

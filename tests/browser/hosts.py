@@ -1,4 +1,5 @@
-"""Programs that serve notebooks to a browser: each a process with a port and folders of its own, ended when its test ends."""
+"""Programs that serve notebooks to a browser: each a process with a port and folders of
+its own, ended when its test ends."""
 
 from __future__ import annotations
 
@@ -8,7 +9,6 @@ import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -18,6 +18,8 @@ from typing import Any
 
 import nbformat
 import pytest
+
+from tests.support import end_with_parent
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {
@@ -30,10 +32,26 @@ FOLDERS = {
     "marimo-config": "XDG_CONFIG_HOME",
     "marimo-state": "XDG_STATE_HOME",
 }
+SYNTHETIC = """
+import numpy as np, headwidget as hw
+rng = np.random.default_rng(0)
+names = {names!r}
+values = {{name: rng.exponential(size=(5, 6, 8)).astype("float32") for name in names}}
+scores = hw.HeadScores.from_arrays(
+    values, method="mine", layers=[1, 3, 5, 7, 9, 11], meta={{"model": "made up"}})
+explorer = hw.explore(scores, preview=None)
+explorer
+"""
+"""A notebook's cell with an explorer of made-up scores; ``names`` are its tasks."""
 
 
-def wait_until(check: Callable[[], Any], what: str, seconds: float = 20) -> Any:
-    """The first true answer of ``check``, or a failure that says what was waited for and what came last."""
+PATIENCE = 60.0
+"""Seconds that a page or a kernel may take on a machine with much else to do."""
+
+
+def wait_until(check: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+    """The first true answer of ``check``, or a failure that says what was waited for and
+    what came last."""
     end, last = time.monotonic() + seconds, None
     while time.monotonic() < end:
         if last := check():
@@ -83,7 +101,8 @@ class Server:
 
 @contextlib.contextmanager
 def serving(base: Path, module: list[str], url: str) -> Iterator[None]:
-    """Run ``python -m module …`` in ``base / "root"`` until ``url`` answers, and end it afterwards; its output is ``base / "server.log"``."""
+    """Run ``python -m module …`` in ``base / "root"`` until ``url`` answers, and end it
+    afterwards; its output is ``base / "server.log"``."""
     folders = {name: base / name for name in ("root", *FOLDERS)}
     for folder in folders.values():
         folder.mkdir(exist_ok=True)
@@ -92,7 +111,7 @@ def serving(base: Path, module: list[str], url: str) -> Iterator[None]:
     log = base / "server.log"
     with log.open("w") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", *module],
+            end_with_parent.command("-m", *module),
             env=env,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -107,7 +126,7 @@ def serving(base: Path, module: list[str], url: str) -> Iterator[None]:
         return False
 
     try:
-        wait_until(up, f"{module[0]} to answer", 90)
+        wait_until(up, f"{module[0]} to answer", 3 * PATIENCE)
         yield
     finally:
         process.terminate()

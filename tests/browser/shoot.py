@@ -1,4 +1,5 @@
-"""Takes the README's pictures from saved scores: python tests/browser/shoot.py scores.safetensors [docs/images]."""
+"""Takes the README's pictures from saved scores: python tests/browser/shoot.py
+scores.safetensors [docs/images]."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 def shoot(scores: hw.HeadScores, folder: Path, *, width: int = 1000) -> list[Path]:
-    """Write explorer-light.png and explorer-dark.png: a threshold at the elbow, the best heads selected, one pointed at."""
+    """Write explorer-light.png and explorer-dark.png: a threshold at the elbow, the best
+    heads selected, one pointed at."""
     folder.mkdir(parents=True, exist_ok=True)
     first = scores.tasks[0]
     best = scores.top(first, 3)
@@ -35,7 +37,8 @@ def shoot(scores: hw.HeadScores, folder: Path, *, width: int = 1000) -> list[Pat
             page.goto(page_file.as_uri())
             page.wait_for_selector(".hw-root[data-ready='1']")
             page.add_style_tag(
-                content="#headwidget .hw-model { display: inline } h1, footer { display: none } body { padding: 16px }"
+                content="#headwidget .hw-model { display: inline } "
+                "h1, footer { display: none } body { padding: 16px }"
             )
             right = page.locator(".hw-bar").evaluate("(bar) => bar.getBoundingClientRect().right")
             wide = min(width, max(720, round(right) + 24))  # no empty half beside a few narrow maps

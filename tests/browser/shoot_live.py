@@ -1,4 +1,5 @@
-"""Takes the README's picture of the live widget, in a real JupyterLab on the embedded model: python -m tests.browser.shoot_live [docs/images]."""
+"""Takes the README's picture of the live widget, in a real JupyterLab on the embedded
+model: python -m tests.browser.shoot_live [docs/images]."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from benchmarks.browser import chromium
-from tests.browser.conftest import jupyter, run_notebook, wait_until
+from tests.browser.conftest import jupyter, run_notebook
+from tests.browser.hosts import wait_until
 
 CODE = """
 import headwidget as hw
@@ -20,7 +22,8 @@ lab
 
 
 def shoot(folder: Path, width: int = 960) -> list[Path]:
-    """Write live-light.png and live-dark.png: a run, a prompt, a head, and eight heads off beside random ones."""
+    """Write live-light.png and live-dark.png: a run, a prompt, a head, and eight heads off
+    beside random ones."""
     made = []
     with (
         tempfile.TemporaryDirectory() as place,
@@ -45,12 +48,12 @@ def shoot(folder: Path, width: int = 960) -> list[Path]:
         )
         for theme in ("Light", "Dark"):
             page.evaluate(
-                f"() => window.jupyterapp.commands.execute('apputils:change-theme', {{ theme: 'JupyterLab {theme}' }})"
+                "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+                f"JupyterLab {theme}",
             )
+            root = page.locator(f".hw-root[data-scheme={theme.lower()}]")
             wait_until(
-                lambda name=theme: (
-                    page.locator(".hw-root").get_attribute("data-scheme") == name.lower()
-                ),
+                root.count,
                 "the theme",
                 60,
             )  # type: ignore[misc]

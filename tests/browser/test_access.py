@@ -1,4 +1,5 @@
-"""Everybody can use it: axe finds nothing serious, the focus is seen, keys are read aloud, and it fits small and zoomed screens."""
+"""Everybody can use it: axe finds nothing serious, the focus is seen, keys are read aloud,
+and it fits small and zoomed screens."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from playwright.sync_api import Browser, BrowserContext, Page
 import headwidget as hw
 from tests.support import made_up
 
-from .conftest import ROOT, wait_until
+from .conftest import ROOT
 from .explorer_page import ExplorerPage, open_page
+from .hosts import wait_until
 
 SCORES = made_up.scores(10, 6, tasks=4, runs=8, signed=True)
 SELECTED = [(1, 2), (3, 4)]
@@ -25,28 +27,49 @@ _FOCUS = """() => {
     const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(el);
     const box = el.getBoundingClientRect();
     const name = el.ariaLabel || el.labels?.[0]?.textContent || el.textContent || el.placeholder;
-    return { name, tag: el.tagName, style: outlineStyle, width: parseFloat(outlineWidth), colour: outlineColor,
-             area: box.width * box.height, panel: el.closest('.hw-root > *').className };
+    return {
+        name, tag: el.tagName, style: outlineStyle, width: parseFloat(outlineWidth),
+        colour: outlineColor, area: box.width * box.height,
+        panel: el.closest('.hw-root > *').className,
+    };
 }"""
 
 # Pairs of texts and controls of the widget that lie on one another, and what lies outside of it.
 _MESS = """(root) => {
-    const seen = (el) => el.checkVisibility({ visibilityProperty: true }) && !el.closest('.hw-spoken');
-    const inside = 'button, input, select, summary, .hw-model, .hw-about, .hw-count, .hw-agreed, .hw-unit, .hw-selected, .hw-map-title, '
+    const seen = (el) =>
+        el.checkVisibility({ visibilityProperty: true }) && !el.closest('.hw-spoken');
+    const inside = 'button, input, select, summary, .hw-model, .hw-about, .hw-count, '
+        + '.hw-agreed, .hw-unit, .hw-selected, .hw-map-title, '
         + '.hw-plot, .hw-bar-title, .hw-legend-entry, .hw-choice-name, .hw-note, .hw-solo-name';
     const found = Array.from(root.querySelectorAll(inside)).filter(seen);
     const box = (el) => el.getBoundingClientRect();
     const name = (el) => `${el.className}: ${(el.ariaLabel ?? el.textContent).slice(0, 30)}`;
     const around = box(root);
-    const out = found.filter((el) => box(el).left < around.left - 1 || box(el).right > Math.min(around.right, innerWidth) + 1).map(name);
+    const [left, right] = [around.left - 1, Math.min(around.right, innerWidth) + 1];
+    const out = found.filter((el) => box(el).left < left || box(el).right > right).map(name);
     const on = [];
     found.forEach((a, i) => found.slice(i + 1).forEach((b) => {
         if (a.contains(b) || b.contains(a)) return;
         const [p, q] = [box(a), box(b)];
-        const [w, h] = [Math.min(p.right, q.right) - Math.max(p.left, q.left), Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top)];
+        const w = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+        const h = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
         if (w > 1 && h > 1) on.push(`${name(a)} / ${name(b)}`);
     }));
     return { out, on };
+}"""
+
+# Seconds of the longest transition or animation of anything in the widget.
+_LONGEST = """(root) => {
+    const times = [];
+    for (const el of [root, ...root.querySelectorAll('*')]) {
+        for (const part of ['', '::before', '::after']) {
+            const style = getComputedStyle(el, part);
+            for (const name of ['transitionDuration', 'animationDuration', 'transitionDelay']) {
+                times.push(...style[name].split(',').map(parseFloat));
+            }
+        }
+    }
+    return Math.max(...times);
 }"""
 
 
@@ -124,8 +147,9 @@ def test_tab_goes_through_everything_in_order_and_the_focus_is_seen(
     assert panels == ["hw-header", "hw-controls", "hw-chips", "hw-view", "hw-status"]
     names = [focus["name"] for focus in stops]
     assert names[:7] == ["Tasks", "Agreement", "Categories", "Display", "Save", "About", "Keys"]
-    everything = view.root.evaluate(
-        "(root) => Array.from(root.querySelectorAll('button:enabled, input:enabled, select, summary, .hw-plot')).filter((el) => el.checkVisibility({ visibilityProperty: true })).length"
+    controls = "button:enabled, input:enabled, select, summary, .hw-plot"
+    everything = view.root.locator(controls).evaluate_all(
+        "(all) => all.filter((el) => el.checkVisibility({ visibilityProperty: true })).length"
     )
     assert len(stops) == everything, names
     context.close()
@@ -162,13 +186,7 @@ def test_nothing_moves_for_those_who_want_it_still(chromium: Browser, path: Path
     view, _, _ = open_page(context, path)
     view.show_view("Categories")
     view.open_menu("Save")
-    longest = view.root.evaluate(
-        """(root) => Math.max(...[root, ...root.querySelectorAll('*')].flatMap((el) => ['', '::before', '::after'].flatMap((part) => {
-            const { transitionDuration, animationDuration, transitionDelay } = getComputedStyle(el, part);
-            return [transitionDuration, animationDuration, transitionDelay].flatMap((text) => text.split(',').map(parseFloat));
-        })))"""
-    )
-    assert longest <= 0.001
+    assert view.root.evaluate(_LONGEST) <= 0.001
     context.close()
 
 
@@ -196,7 +214,6 @@ def spoken(view: ExplorerPage, start: str) -> None:
         wait_until(
             lambda: view.root.locator(".hw-spoken[role=status]").filter(has_text=start).count(),
             f"{start!r} to be read aloud",
-            5,
         )
     except pytest.fail.Exception:
         pytest.fail(f"{start!r} was to be read aloud; it was {view.spoken()!r}")

@@ -1,4 +1,5 @@
-"""The agreement view on an exported page: a row a task, and a slider from Any to Always whose column stays while it is held."""
+"""The agreement view on an exported page: a row a task, and a slider from Any to Always
+whose column stays while it is held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The explorer wherever notebooks are shown: Notebook 7, Voila, marimo, and the HTML that nbconvert writes (docs/hosts.md).
+"""The explorer wherever notebooks are shown: Notebook 7, Voila, marimo, and the HTML that
+nbconvert writes (docs/hosts.md).
 
 JupyterLab has test_jupyterlab.py and a page of our own test_page_file.py.
 """
@@ -19,14 +20,14 @@ from playwright.sync_api import Page, Route
 
 import headwidget as hw
 
-from .conftest import Kernel, Server, wait_until
+from .conftest import Kernel
 from .explorer_page import READY, ExplorerPage
-from .hosts import ROOT, free_port, notebook_of, serving
-from .test_jupyterlab import SYNTHETIC
+from .hosts import ROOT, SYNTHETIC, Server, free_port, notebook_of, serving, wait_until
 
 EXPLORER = SYNTHETIC.format(names=["math", "syntax"])  # layers 1, 3, 5, 7, 9, 11 of 8 heads
 THRESHOLD = 1.0
-SCHEMA = "Cannot read properties of undefined (reading 'schema')"  # Notebook 7.6 on its way up, also with an empty notebook
+# Notebook 7.6 on its way up, also with an empty notebook
+SCHEMA = "Cannot read properties of undefined (reading 'schema')"
 
 
 @pytest.fixture
@@ -49,7 +50,8 @@ def above() -> list[list[int]]:
 
 
 def try_by_hand(view: ExplorerPage) -> None:
-    """What needs no kernel: maps in colour, a slider that dims, a card on hover, a click that selects [5, 6] and nothing else."""
+    """What needs no kernel: maps in colour, a slider that dims, a card on hover, a click
+    that selects [5, 6] and nothing else."""
     view.root.scroll_into_view_if_needed()
     assert view.shape() == (6, 8)
     assert len({tuple(cell[:3]) for cell in view.cells()}) > 5, "a heatmap has many colours"
@@ -142,7 +144,9 @@ def _(mo, wrapped):
 
 @app.cell
 def _(explorer, mo):
-    mo.ui.button(label="Python, set it", on_click=lambda _: setattr(explorer, "threshold", {threshold}))
+    def set_it(_):
+        explorer.threshold = {threshold}
+    mo.ui.button(label="Python, set it", on_click=set_it)
 
 @app.cell
 def _(hw, scores):
@@ -178,16 +182,19 @@ def test_marimo(page: Page, wrong: list[str], above: list[list[int]], tmp_path: 
 
 
 NODE, ANYWIDGET = ROOT / "node_modules", Path(anywidget.__file__).parent
-# What such a page asks CDNs for, and the same files as npm and pip brought them (require.js is not minified there).
+# What such a page asks CDNs for, and the same files as npm and pip brought them
+# (require.js is not minified there).
+VERSION = hw.Explorer._model_module_version.default_value
+REQUIRE = "https://cdnjs.cloudflare.com/ajax/libs/require.js/2.1.10/require.min.js"
+MANAGER = "https://unpkg.com/@jupyter-widgets/html-manager@*/dist/embed-amd.js"
+BRIDGE = f"https://cdn.jsdelivr.net/npm/anywidget@{VERSION}/dist/index.js"
 CDN = {
-    "https://cdnjs.cloudflare.com/ajax/libs/require.js/2.1.10/require.min.js": NODE
-    / "requirejs/require.js",
-    "https://unpkg.com/@jupyter-widgets/html-manager@*/dist/embed-amd.js": NODE
-    / "@jupyter-widgets/html-manager/dist/embed-amd.js",
-    f"https://cdn.jsdelivr.net/npm/anywidget@{hw.Explorer._model_module_version.default_value}/dist/index.js": ANYWIDGET
-    / "nbextension/index.js",
+    REQUIRE: NODE / "requirejs/require.js",
+    MANAGER: NODE / "@jupyter-widgets/html-manager/dist/embed-amd.js",
+    BRIDGE: ANYWIDGET / "nbextension/index.js",
 }
-MATHJAX = "https://cdnjs.cloudflare.com/ajax/libs/mathjax/"  # every page asks for it, for formulas; ours has none
+# Every page asks for it, for formulas; ours has none.
+MATHJAX = "https://cdnjs.cloudflare.com/ajax/libs/mathjax/"
 
 
 def test_nbconvert_html(page: Page, wrong: list[str], tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""The explorer in a real JupyterLab with a real kernel: what the page shows is what Python holds, both ways."""
+"""The explorer in a real JupyterLab with a real kernel: what the page shows is what Python
+holds, both ways."""
 
 from __future__ import annotations
 
@@ -8,18 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from .conftest import ROOT, Kernel, Server, wait_until
+from .conftest import ROOT, Kernel
 from .explorer_page import ExplorerPage, contrast
-
-SYNTHETIC = """
-import numpy as np, headwidget as hw
-rng = np.random.default_rng(0)
-names = {names!r}
-values = {{name: rng.exponential(size=(5, 6, 8)).astype("float32") for name in names}}
-scores = hw.HeadScores.from_arrays(values, method="mine", layers=[1, 3, 5, 7, 9, 11], meta={{"model": "made up"}})
-explorer = hw.explore(scores, preview=None)
-explorer
-"""
+from .hosts import SYNTHETIC, Server, wait_until
 
 Open = Callable[..., Kernel]
 
@@ -42,13 +34,16 @@ def follow_both_ways(page: Page, kernel: Kernel) -> None:
     view.drag_slider(0.4)
     threshold = kernel.until(
         "explorer.threshold",
-        lambda value: value is not None and view.threshold() and value == float(view.threshold()),
+        lambda value: value is not None and value == float(view.threshold() or "inf"),
     )
-    passing = (
-        "[(np.abs(m) if explorer.scores.signed else m).ravel().__ge__(np.float32(explorer.threshold)).nonzero()[0].tolist()"
-        " for m in explorer.scores.reduce('mean')]"
-    )
-    expected = kernel.run("import numpy as np", it=passing)["it"]
+    setup = """
+import numpy as np
+strengths = explorer.scores.reduce("mean")
+strengths = np.abs(strengths) if explorer.scores.signed else strengths
+bar = np.float32(explorer.threshold)
+"""
+    passing = "[(task.ravel() >= bar).nonzero()[0].tolist() for task in strengths]"
+    expected = kernel.run(setup, it=passing)["it"]
     for number, cells in enumerate(expected):
         assert view.bright(number) == cells, (
             f"{tasks[number]}: the page dims what Python says is below {threshold}"
@@ -90,7 +85,8 @@ def test_a_notebook_of_ours_runs_and_its_explorer_follows(
 
 
 def messages(page: Page) -> list[bytes]:
-    """Every message that widgets on the page send to the kernel from now on, to be called before the page is opened."""
+    """Every message that widgets on the page send to the kernel from now on, to be called
+    before the page is opened."""
     sent: list[bytes] = []
 
     def keep(payload: str | bytes) -> None:
@@ -109,8 +105,10 @@ def sweep(view: ExplorerPage) -> None:
             const { x, y, width, height } = plot.getBoundingClientRect();
             for (let i = 0; i < 96; i++) {
                 const [row, head] = [Math.floor(i / 8) % 6, i % 8];
-                const at = { clientX: x + (head + 0.5) * width / 8, clientY: y + (row + 0.5) * height / 6 };
-                plot.dispatchEvent(new PointerEvent('pointermove', { ...at, bubbles: true }));
+                const clientX = x + (head + 0.5) * width / 8;
+                const clientY = y + (row + 0.5) * height / 6;
+                const at = { clientX, clientY, bubbles: true };
+                plot.dispatchEvent(new PointerEvent('pointermove', at));
             }
         }"""
     )
@@ -149,7 +147,8 @@ def test_hover_names_the_head_and_tells_python_only_when_asked(
     assert kernel.value("(heard, explorer.hover)") == ([], None)
 
     kernel.run(
-        "seen = []; listen = lambda change: seen.append(change.new); explorer.observe(listen, 'hover')"
+        "seen = []; listen = lambda change: seen.append(change.new)\n"
+        "explorer.observe(listen, 'hover')"
     )
     wait_until(lambda: (sweep(view), kernel.value("seen"))[-1], "Python to hear of hover")
     leave(view)
@@ -180,7 +179,8 @@ def test_hover_names_the_head_and_tells_python_only_when_asked(
     assert sent == [], "nobody asks any more"
 
 
-NOTEBOOK = """() => JSON.stringify([window.testPanel.content.activeCellIndex, window.testPanel.content.mode,
+NOTEBOOK = """() => JSON.stringify([
+    window.testPanel.content.activeCellIndex, window.testPanel.content.mode,
     Array.from(window.testPanel.model.cells).map((cell) => [cell.type, cell.sharedModel.source]),
     document.querySelectorAll('.jp-Dialog, .lm-Menu, .jp-Notebook .cm-lineNumbers').length])"""
 
@@ -201,7 +201,8 @@ def test_the_keyboard_moves_selects_and_clears_without_moving_the_notebook(
     kernel.until(
         "len(explorer.selected)", lambda n: n == 13
     )  # a layer of 8 and a head of 6, one in both
-    # Keys that mean nothing here mean something to JupyterLab: new cells, delete, cut, a dialog, line numbers.
+    # Keys that mean nothing here mean something to JupyterLab: new cells, delete, cut,
+    # a dialog, line numbers.
     for place in (
         view.plot(),
         view.button("Agreement"),
@@ -280,7 +281,11 @@ def test_linked_explorers_share_a_selection_both_ways(
     code = SYNTHETIC.format(names=["math", "syntax"]).replace(
         "explorer = hw", "other = hw.explore(scores, view='agreement', preview=None)\nexplorer = hw"
     )
-    link = "import ipywidgets\nlink = ipywidgets.jslink((explorer, 'selected'), (other, 'selected'))\nother"
+    link = """
+import ipywidgets
+link = ipywidgets.jslink((explorer, "selected"), (other, "selected"))
+other
+"""
     kernel = open_notebook(server.write(code, link))
     wait_until(lambda: page.locator(".hw-root[data-ready='1']").count() == 2, "both explorers")
     one, two = ExplorerPage(page, 0), ExplorerPage(page, 1)
@@ -343,7 +348,9 @@ def test_what_goes_wrong_is_a_sentence_in_the_widget(
 def test_a_dark_theme_changes_text_and_diverging_maps_at_once(
     page: Page, server: Server, open_notebook: Open, tmp_path: Path
 ) -> None:
-    signed = "values['math'] *= rng.choice([-1, 1], (6, 8))\nscores = hw.HeadScores.from_arrays(values, method='mine')\n"
+    signed = """values["math"] *= rng.choice([-1, 1], (6, 8))
+scores = hw.HeadScores.from_arrays(values, method="mine")
+"""
     open_notebook(
         server.write(
             SYNTHETIC.format(names=["math"]).replace("explorer = hw", f"{signed}explorer = hw")
@@ -353,7 +360,8 @@ def test_a_dark_theme_changes_text_and_diverging_maps_at_once(
     light = view.cells()
     assert view.root.get_attribute("data-scheme") == "light"
     page.evaluate(
-        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })"
+        "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+        "JupyterLab Dark",
     )
     wait_until(
         lambda: view.root.get_attribute("data-scheme") == "dark" and view.cells() != light,

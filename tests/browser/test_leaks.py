@@ -13,17 +13,20 @@ import headwidget as hw
 from headwidget.display import assets
 from tests.support import made_up
 
-from .conftest import Kernel, Server, wait_until
+from .conftest import Kernel
 from .explorer_page import ExplorerPage
+from .hosts import Server, wait_until
 
-# Counts what is held outside a view: the model's callbacks, listeners of document and window, ResizeObservers.
+# Counts what is held outside a view: the model's callbacks, listeners of document and
+# window, ResizeObservers.
 _COUNTED = """async ({ source, state, buffer }) => {
     const held = { model: 0, outside: 0, observers: 0, failed: [] };
     const bytes = Uint8Array.from(atob(buffer), (c) => c.charCodeAt(0));
     const keys = new WeakMap(); // else this count would hold on to what it counts
     let next = 0;
     for (const target of [document, window]) {
-        const [on, off] = [target.addEventListener.bind(target), target.removeEventListener.bind(target)];
+        const on = target.addEventListener.bind(target);
+        const off = target.removeEventListener.bind(target);
         const known = new Set();
         const key = (type, callback, options) => {
             if (!keys.has(callback)) keys.set(callback, next++);
@@ -31,7 +34,10 @@ _COUNTED = """async ({ source, state, buffer }) => {
         };
         target.addEventListener = (type, callback, options) => {
             known.add(key(type, callback, options));
-            options?.signal?.addEventListener('abort', () => { known.delete(key(type, callback, options)); held.outside = known.size; });
+            options?.signal?.addEventListener('abort', () => {
+                known.delete(key(type, callback, options));
+                held.outside = known.size;
+            });
             held.outside = known.size;
             on(type, callback, options);
         };
@@ -53,9 +59,15 @@ _COUNTED = """async ({ source, state, buffer }) => {
     const values = { ...state, _buffer: new DataView(bytes.buffer) };
     const model = {
         get: (name) => values[name],
-        set(name, value) { values[name] = value; for (const callback of callbacks.get(`change:${name}`) ?? []) callback(); },
+        set(name, value) {
+            values[name] = value;
+            for (const callback of callbacks.get(`change:${name}`) ?? []) callback();
+        },
         save_changes() {},
-        on(event, callback) { callbacks.set(event, (callbacks.get(event) ?? new Set()).add(callback)); held.model++; },
+        on(event, callback) {
+            callbacks.set(event, (callbacks.get(event) ?? new Set()).add(callback));
+            held.model++;
+        },
         off(event, callback) { if (callbacks.get(event)?.delete(callback)) held.model--; },
     };
     const frame = () => new Promise((done) => requestAnimationFrame(done));
@@ -67,7 +79,8 @@ _COUNTED = """async ({ source, state, buffer }) => {
             const find = (selector) => el.querySelector(selector);
             const plot = find('.hw-plot');
             const box = plot.getBoundingClientRect();
-            plot.dispatchEvent(new PointerEvent('pointermove', { clientX: box.x + 9, clientY: box.y + 9, bubbles: true }));
+            const at = { clientX: box.x + 9, clientY: box.y + 9, bubbles: true };
+            plot.dispatchEvent(new PointerEvent('pointermove', at));
             const slider = find('.hw-threshold .hw-slider');
             slider.value = String(20 + i % 50);
             slider.dispatchEvent(new Event('input', { bubbles: true }));
@@ -76,9 +89,12 @@ _COUNTED = """async ({ source, state, buffer }) => {
             el.querySelectorAll('.hw-view-tab')[i % 3].click();
             await frame();
             if (i % 2) await frame(); // some are closed with the menu's toggle still to come
-            else for (const menu of el.querySelectorAll('.hw-menu')) { menu.open = false; menu.open = true; }
+            else for (const menu of el.querySelectorAll('.hw-menu')) {
+                menu.open = false;
+                menu.open = true;
+            }
             close();
-            if (el.childElementCount) held.failed.push('something of the view is left in its element');
+            if (el.childElementCount) held.failed.push('the view left something in its element');
             el.remove();
         }
         await frame();
@@ -95,7 +111,8 @@ def watched(page: Page) -> CDPSession:
 
 
 def measured(session: CDPSession) -> dict[str, float]:
-    """Chromium's own counts after its garbage is collected, and how many views are still in memory, on the page or not."""
+    """Chromium's own counts after its garbage is collected, and how many views are still
+    in memory, on the page or not."""
     for _ in range(3):
         session.send("HeapProfiler.collectGarbage")
     metrics = {
@@ -159,7 +176,12 @@ def test_two_hundred_views_shown_and_closed_leave_nothing_behind(page: Page) -> 
 def test_views_closed_in_jupyterlab_leave_no_listener_behind(
     page: Page, server: Server, open_notebook: Callable[..., Kernel]
 ) -> None:
-    code = "from tests.support import made_up\nimport headwidget as hw\nexplorer = hw.explore(made_up.fits(6, 4, runs=3), preview=None)\nexplorer"
+    code = """
+from tests.support import made_up
+import headwidget as hw
+explorer = hw.explore(made_up.fits(6, 4, runs=3), preview=None)
+explorer
+"""
     kernel = open_notebook(server.write(code, "explorer"))
     wait_until(lambda: page.locator(".hw-root[data-ready='1']").count() == 2, "both views")
     session = watched(page)
@@ -170,7 +192,8 @@ def test_views_closed_in_jupyterlab_leave_no_listener_behind(
             cell.model.outputs.clear();
             while (cell.node.querySelector('.hw-root')) await new Promise(requestAnimationFrame);
             cell.model.outputs.fromJSON(output);
-            while (!cell.node.querySelector('.hw-root[data-ready="1"]')) await new Promise(requestAnimationFrame);
+            const ready = '.hw-root[data-ready="1"]';
+            while (!cell.node.querySelector(ready)) await new Promise(requestAnimationFrame);
         }
     }"""
     page.evaluate(again, 3)

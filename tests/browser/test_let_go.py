@@ -1,4 +1,5 @@
-"""In a real JupyterLab: a lab that a page shows works without a variable, and ends, with its run, when its output is cleared."""
+"""In a real JupyterLab: a lab that a page shows works without a variable, and ends, with
+its run, when its output is cleared."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page
 
-from .conftest import Kernel, Server, wait_until
+from .conftest import Kernel
 from .explorer_page import ExplorerPage
+from .hosts import Server, wait_until
 
 CODE = """
 import weakref

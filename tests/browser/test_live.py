@@ -1,4 +1,5 @@
-"""The lab in a real JupyterLab on the embedded model: run, watch, stop, type, knock out against the control, brush and lasso; then nothing is left behind."""
+"""The lab in a real JupyterLab on the embedded model: run, watch, stop, type, knock out
+against the control, brush and lasso; then nothing is left behind."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
-from .conftest import Kernel, Server, run_notebook, wait_until
+from .conftest import Kernel, run_notebook
 from .explorer_page import ExplorerPage
+from .hosts import Server, wait_until
 
 CODE = """
 import headwidget as hw
@@ -19,7 +21,8 @@ board = hw.dashboard(lab)
 board
 """
 # where the model's thread is, should it not have ended
-THREADS = """[''.join(__import__('traceback').format_stack(__import__('sys')._current_frames()[t.ident])[-6:])
+THREADS = """[
+''.join(__import__('traceback').format_stack(__import__('sys')._current_frames()[t.ident])[-6:])
 for t in __import__('threading').enumerate() if t.name == 'headwidget']""".replace("\n", " ")
 HOOKS = "sum(len(m._forward_pre_hooks) + len(m._forward_hooks) for m in model.module.modules())"
 
@@ -43,7 +46,11 @@ class Bench:
     def hatched(self, map_: int) -> float:
         """The fraction of a map that is not scored yet."""
         pieces: list[float] = self.view.plot(map_).evaluate(
-            "(el) => [...el.querySelectorAll('.hw-hatched')].map((one) => one.getBoundingClientRect().height / el.getBoundingClientRect().height)"
+            """(el) => {
+                const height = (part) => part.getBoundingClientRect().height;
+                const parts = [...el.querySelectorAll('.hw-hatched')];
+                return parts.map((part) => height(part) / height(el));
+            }"""
         )
         return sum(pieces)
 
@@ -212,8 +219,12 @@ def test_the_charts_beside_it_are_linked(bench: Bench) -> None:
     )
     area = bench.page.locator(".hw-chart .lassoselector rect")
     bench.drag(area, (0.75, 0.01), (0.99, 0.01), (0.99, 0.99), (0.75, 0.99), (0.75, 0.02))
-    edge = "scatter.figure.axes[0].scale.min + 0.75 * (scatter.figure.axes[0].scale.max - scatter.figure.axes[0].scale.min)"
-    setup = f"import numpy as np; scatter = board.charts[2]; wanted = np.argwhere(lab.scores.reduce('mean')[0] > {edge}).tolist()"
+    setup = """
+import numpy as np
+scale = board.charts[2].figure.axes[0].scale
+edge = scale.min + 0.75 * (scale.max - scale.min)
+wanted = np.argwhere(lab.scores.reduce("mean")[0] > edge).tolist()
+"""
     expected = bench.kernel.run(setup, it="wanted")["it"]
     chosen = bench.kernel.until("lab.selected", lambda heads: heads == expected)
     wait_until(

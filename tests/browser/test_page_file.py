@@ -10,8 +10,8 @@ from playwright.sync_api import Browser, BrowserContext
 
 import headwidget as hw
 
-from .conftest import wait_until
 from .explorer_page import open_page
+from .hosts import wait_until
 
 HOSTILE = '</script><img src=x onerror="window.hacked=1"><script>window.hacked=1</script><!--'
 

@@ -1,4 +1,4 @@
-"""How an exported page starts: large ones too, and in a browser that cannot unpack it with a sentence."""
+"""How an exported page starts: large ones too, and with a sentence where it cannot be unpacked."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from playwright.sync_api import BrowserContext
 import headwidget as hw
 from tests.support.made_up import scores
 
-from .conftest import Show, wait_until
+from .conftest import Show
 from .explorer_page import READY, ExplorerPage
+from .hosts import wait_until
 
 
 @pytest.fixture
@@ -75,7 +76,12 @@ def test_maps_that_come_with_the_second_frame_have_their_place_and_their_axes(
 ) -> None:
     view = show(scores(80, 64, tasks=8, runs=16), **settings)
     maps = view.root.locator("figure.hw-map").evaluate_all(
-        """(all) => all.map((map) => [map.style.gridArea, ...['.hw-label-y', '.hw-label-x'].map((name) => map.querySelector(name).checkVisibility({ visibilityProperty: true }))])"""
+        """(all) => {
+            const seen = (map, name) =>
+                map.querySelector(name).checkVisibility({ visibilityProperty: true });
+            return all.map((map) =>
+                [map.style.gridArea, seen(map, '.hw-label-y'), seen(map, '.hw-label-x')]);
+        }"""
     )
     places = [tuple(int(part) for part in area.split("/")) for area, *_ in maps]
     assert len(maps) >= 8 and len(set(places)) == len(places)

@@ -10,15 +10,21 @@ import headwidget as hw
 from headwidget.display import assets
 from tests.support import made_up
 
-from .conftest import wait_until
 from .explorer_page import READY, ExplorerPage
+from .hosts import wait_until
 
 _RENDER = """async ({ source, css, state, buffer }) => {
-    const { default: widget } = await import(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })));
+    const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+    const { default: widget } = await import(url);
     const bytes = Uint8Array.from(atob(buffer), (c) => c.charCodeAt(0));
     const values = { ...state, _buffer: new DataView(bytes.buffer) };
-    const model = { get: (name) => values[name], set(name, value) { values[name] = value; }, save_changes() {}, on() {}, off() {} };
-    window.shadow = document.body.appendChild(document.createElement('div')).attachShadow({ mode: 'open' });
+    const model = {
+        get: (name) => values[name],
+        set(name, value) { values[name] = value; },
+        save_changes() {}, on() {}, off() {},
+    };
+    const host = document.body.appendChild(document.createElement('div'));
+    window.shadow = host.attachShadow({ mode: 'open' });
     const style = shadow.appendChild(document.createElement('style'));
     style.textContent = css;
     widget.render({ model, el: shadow.appendChild(document.createElement('div')) });

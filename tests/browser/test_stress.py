@@ -1,4 +1,5 @@
-"""Odd scores on a page: the smallest, the largest, flat, huge and tiny ones, and names that try to be more than text."""
+"""Odd scores on a page: the smallest, the largest, flat, huge and tiny ones, and names
+that try to be more than text."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from playwright.sync_api import BrowserContext
 import headwidget as hw
 from tests.support import made_up
 
-from .conftest import wait_until
 from .explorer_page import open_page
+from .hosts import wait_until
 
 ODD_NAMES = [
     "👩‍🔬🔥 emoji " * 4,
@@ -77,7 +78,11 @@ def test_odd_scores_are_drawn_in_every_view(
             box = view.plot(maps - 1).bounding_box()
             assert box and box["width"] >= 1 and box["height"] >= 2 * min(scores.shape[0], 2)
             opaque = view.root.locator(".hw-cells").evaluate_all(
-                "(all) => all.map((c) => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.every((v, i) => i % 4 !== 3 || v === 255))"
+                """(all) => all.map((canvas) => {
+                    const { width, height } = canvas;
+                    const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
+                    return data.every((value, i) => i % 4 !== 3 || value === 255);
+                })"""
             )
             if name != "Categories":
                 assert all(opaque), name

@@ -1,4 +1,5 @@
-"""The colours of every host: its variables, light and dark, decide the widget's scheme and keep its text readable."""
+"""The colours of every host: its variables, light and dark, decide the widget's scheme and
+keep its text readable."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from playwright.sync_api import BrowserContext
 import headwidget as hw
 from tests.support import made_up
 
-from .conftest import wait_until
 from .explorer_page import contrast, open_page
+from .hosts import wait_until
 
 # Each host's own variables, with the values it has by default.
 HOSTS = {

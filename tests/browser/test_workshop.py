@@ -1,4 +1,5 @@
-"""A student's path through notebooks/06_live_workshop.ipynb in a real JupyterLab: cells run one by one, the rest is clicked, answers are checked."""
+"""A student's path through notebooks/06_live_workshop.ipynb in a real JupyterLab: cells
+run one by one, the rest is clicked, answers are checked."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, Page
 
-from .conftest import READY, ROOT, Kernel, Server, open_in, wait_until
+from .conftest import READY, ROOT, Kernel, open_in
 from .explorer_page import ExplorerPage
+from .hosts import Server, wait_until
 
 NOTEBOOK = ROOT / "notebooks" / "06_live_workshop.ipynb"
 _RUN = """async (index) => {
@@ -19,7 +21,9 @@ _RUN = """async (index) => {
     notebook.activeCellIndex = index;
     notebook.deselectAll();
     await window.jupyterapp.commands.execute('notebook:run-cell');
-    return notebook.widgets[index].model.outputs.toJSON().map((one) => one.text ?? one.data?.['text/plain'] ?? one.evalue ?? '').join('\\n');
+    const outputs = notebook.widgets[index].model.outputs.toJSON();
+    const text = (output) => output.text ?? output.data?.['text/plain'] ?? output.evalue ?? '';
+    return outputs.map(text).join('\\n');
 }"""
 
 
@@ -41,7 +45,8 @@ class Student:
         return said
 
     def answer(self, name: str, code: str) -> str:
-        """Write an answer into the exercise's cell, run it and the check below it; gives what the check says."""
+        """Write an answer into the exercise's cell, run it and the check below it; gives
+        what the check says."""
         cells = nbformat.read(NOTEBOOK, as_version=4).cells
         index = next(
             i

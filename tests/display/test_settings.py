@@ -142,7 +142,7 @@ def test_a_wrong_value_gets_its_sentence(name: str, value: Any, sentence: str) -
     assert str(alone.value).endswith(".")
 
 
-RIGHT = [
+RIGHT: list[tuple[str, Any, Any]] = [
     *((name, value, value) for name, values in CHOICES.items() for value in values),
     ("tasks", ("a, b",), ["a, b"]),
     ("tasks", [], []),

@@ -161,7 +161,7 @@ def wire_case() -> dict[str, Any]:
             "dropped": [{"why": "too long", "count": 3}],
         }
     }
-    given = {
+    given: dict[str, Any] = {
         "method": "mine",
         "layers": [3, 7, 11],
         "categories": {"long": "memory"},
@@ -601,6 +601,31 @@ def palette_case() -> dict[str, Any]:
     }
 
 
+def rank_case() -> list[dict[str, Any]]:
+    """Means of heads (with ties, and zeros of both signs), and the rank of each by mean and by size."""
+    maps = {
+        "signed": [0.5, -0.75, 0.25, 0.5, -2.0, 0.0],
+        "unsigned, ties": [0.25, 0.25, 1.0, 0.0, 1.0, 0.25],
+        "all alike": [f32(0.1)] * 6,
+        "zeros of both signs": [0.0, -0.0, 1.0, -1.0, -0.0, 0.0],
+        "one head": [-0.5],
+    }
+    found = []
+    for name, means in maps.items():
+        for by in ("mean", "size"):
+            values = [abs(mean) if by == "size" else mean for mean in means]
+            found.append(
+                {
+                    "name": f"{name}, by {by}",
+                    "ranked_by": by,
+                    "means": means,
+                    "ranks": [1 + sum(other > value for other in values) for value in values],
+                    "first": sorted(range(len(values)), key=lambda i: (-values[i], i)),
+                }
+            )
+    return found
+
+
 def write(name: str, content: object) -> None:
     (HERE / name).write_text(
         json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
@@ -609,6 +634,7 @@ def write(name: str, content: object) -> None:
 
 if __name__ == "__main__":
     write("reduce.json", [{**case, "expected": expected(case["values"])} for case in cases()])
+    write("rank.json", rank_case())
     write("wire.json", wire_case())
     write("scales.json", scales_case())
     write("views.json", views_case())

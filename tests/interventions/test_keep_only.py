@@ -85,6 +85,8 @@ def test_what_cannot_be_is_said_before_any_work() -> None:
         ({"threshold": "high"}, "threshold is a finite number"),
         ({"threshold": float("nan")}, "finite"),
         ({"draws": -1}, "draws is a whole number"),
+        ({"batch_size": 0}, "batch_size is a number of prompts, 1 or more"),
+        ({"seed": "x"}, "seed is a whole number; got 'x'"),
     ):
         with pytest.raises(ValueError, match=said):
             hw.keep_only(MODEL, scores, task, **bad)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The lab without a browser: runs off the main thread with hw.score's own numbers, stops, replaces, fails with a sentence, and leaves nothing behind."""
+"""Runs of the lab without a browser: they give what hw.score gives, stop, and leave nothing."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from traitlets import TraitError
 
 import headwidget as hw
 from headwidget.display import wire
-from headwidget.live import measure, reading
-from headwidget.models import hooks
 from headwidget.scoring import score
-from tests.support import tiny
 from tests.support.lab_tools import TASKS, at_each_block, fresh, hooked, threads
 
 
@@ -45,6 +42,24 @@ def test_a_run_gives_what_score_gives(method: str, options: dict[str, Any]) -> N
         np.testing.assert_array_equal(lab.scores.values(task), expected.values(task))
     assert lab.results[method] is lab.scores
     assert not threads() and not hooked(model)
+
+
+def test_what_the_maps_show_is_public_and_follows_the_run() -> None:
+    lab = hw.live(fresh(), TASKS, "gradient")
+    assert lab.shown.partial and set(lab.shown.meta["unscored"]) == {"one", "two"}
+    assert lab.run(tasks=["two"]).wait(60)
+    assert lab.shown is lab.scores and lab.shown.tasks == ("two",) == tuple(lab.tasks)
+
+
+def test_the_state_of_a_run_can_be_observed() -> None:
+    lab = hw.live(fresh(), TASKS)
+    states: list[str] = []
+    lab.observe(lambda change: states.append(change["new"]), "state")
+    assert lab.run().wait(60)
+    assert states == ["running", "done"] and lab.state == "done"
+    with pytest.raises(TraitError, match="read-only"):
+        lab.state = "idle"
+    assert "state" not in lab.keys  # the browser has _state
 
 
 def test_what_is_not_scored_yet_is_marked_and_no_number() -> None:
@@ -237,152 +252,13 @@ def test_awaiting_a_run_leaves_the_loop_free() -> None:
     assert found is lab.scores and ticks > 1
 
 
-# ---- prompts, heads, gates ----
-
-
-def test_a_prompt_is_read_as_the_model_reads_it() -> None:
-    model = fresh()
-    lab = hw.live(model, TASKS, prompt="abcab")
-    assert lab.wait(60)
-    ids = torch.tensor([model.tokenizer("abcab")["input_ids"]])
-    with torch.no_grad():
-        best = model.module(ids).logits[0, -1].softmax(-1).topk(10)
-    read = lab._reading
-    assert [one[0] for one in read["predictions"]] == best.indices.tolist()
-    np.testing.assert_allclose([one[2] for one in read["predictions"]], best.values, rtol=1e-4)
-    assert "".join(read["tokens"]) == "abcab"
-    maps = np.frombuffer(lab._maps, "<f4").reshape(10, *model.shape)
-    found = reading.read(model, "abcab").found
-    assert found is not None
-    np.testing.assert_allclose(
-        maps, reading.towards(model, found, best.indices.tolist()), atol=1e-6
-    )
-    for (
-        letter
-    ) in "cdx":  # a likely token of a random model is half a letter, which no task can ask for
-        expected = hw.score(
-            model, hw.Task("t", [("abcab", letter)]), "attribution", progress=False
-        ).values("t")[0]
-        (mine,) = reading.towards(model, found, model.tokenizer(letter)["input_ids"])
-        np.testing.assert_allclose(mine, expected, atol=1e-5)
-    lab.prompt = "x" * 2000
-    lab.wait(60)
-    assert "Shorten it" in lab._reading["error"] and lab._maps == b""
-    lab.prompt = ""
-    lab.wait(60)
-    assert lab._reading == {}
-
-
-def test_gates_go_both_ways_and_change_what_comes_next() -> None:
-    model = fresh()
-    lab = hw.live(model, TASKS, prompt="abcab")
-    gates = np.ones(model.shape)
-    gates[1, 2], gates[2, 0] = 0, 2.5
-    lab.gates = gates
-    assert lab._scaled == [[1, 2, 0.0], [2, 0, 2.5]] and lab.wait(60)
-    ids = torch.tensor([model.tokenizer("abcab")["input_ids"]])
-    with torch.no_grad(), hooks.gate(model, torch.tensor(gates, dtype=torch.float32)):
-        best = model.module(ids).logits[0, -1].softmax(-1).topk(10)
-    rows = lab._reading["predictions"] + lab._reading["risen"]
-    after = {one[0]: one[3] for one in rows}
-    assert set(best.indices.tolist()) <= set(after)
-    np.testing.assert_allclose([after[i] for i in best.indices.tolist()], best.values, rtol=1e-4)
-    with torch.no_grad():
-        before = model.module(ids).logits[0, -1].softmax(-1)
-    np.testing.assert_allclose(
-        [one[2] for one in rows], before[[one[0] for one in rows]], rtol=1e-4
-    )
-    lab.set_state({"_scaled": [[0, 1, 3]]})
-    assert lab.gates[0, 1] == 3 and lab.gates.sum() == gates.size + 2
-    lab.gates = np.ones(model.shape)
-    assert (
-        lab._scaled == []
-        and lab.wait(60)
-        and lab._reading["risen"] == []
-        and lab._reading["predictions"][0][3] is None
-    )
-    for wrong in (np.ones((2, 2)), np.full(model.shape, np.nan), "off", None):
-        with pytest.raises(
-            TraitError, match=r"gates is a \(layer, head\) array of 3 x 4 finite numbers"
-        ):
-            lab.gates = wrong
-    with pytest.raises(ValueError, match="read-only"):
-        lab.gates[0, 0] = 0
-
-
-@pytest.mark.parametrize("family", ["llama", "gpt2", "gemma2", "olmo2"])
-def test_what_a_head_promotes_is_what_it_writes_through_the_norms_to_the_logits(
-    family: str,
-) -> None:
-    model = tiny.model(family)
-    lab = hw.live(model, TASKS, prompt="abcab")
-    lab.run(method="gradient").wait(60)
-    lab.selected = [[1, 3]]
-    assert lab.wait(60)
-    found = lab._head
-    assert found["head"] == [1, 3] and np.shape(found["pattern"]) == (5, 5)
-    np.testing.assert_allclose(np.sum(found["pattern"], axis=1), 1, atol=5e-3)
-    assert {(one["method"], one["task"]) for one in found["ranks"]} == {
-        ("gradient", "one"),
-        ("gradient", "two"),
-    }
-    # The whole vocabulary by the attribution method, whose numbers tests elsewhere hold: all its tokens as targets.
-    read = reading.read(model, "abcab")
-    assert read.found is not None
-    with hooks.scoring(model):
-        every = reading.towards(model, read.found, range(tiny.VOCABULARY))[:, 1, 3]
-    best = every.topk(6)
-    assert [one[0] for one in found["promoted"]] == [
-        model.tokenizer.decode([i]) for i in best.indices.tolist()
-    ]
-    np.testing.assert_allclose([one[1] for one in found["promoted"]], best.values, atol=1e-4)
-    least = every.topk(6, largest=False)
-    np.testing.assert_allclose([one[1] for one in found["suppressed"]], least.values, atol=1e-4)
-
-
-def test_measure_is_before_and_after_beside_random_heads_of_the_same_layers() -> None:
-    model = fresh()
-    lab = hw.live(model, TASKS, prompt="abcab")
-    with pytest.raises(ValueError, match="no head is scaled"):
-        lab.measure()
-    gates = np.ones(model.shape, np.float32)
-    gates[1, :2] = 0
-    lab.gates = gates
-    assert lab.measure().wait(60)
-    effect = lab.effect
-    assert (
-        effect["done"]
-        and effect["heads"] == 2
-        and [task["name"] for task in effect["tasks"]] == ["one", "two"]
-    )
-    scores = hw.HeadScores.from_arrays(
-        {"one": gates[None]}, method="gates", meta={"weights": model.fingerprint()}
-    )
-    frame = hw.keep_only(model, scores, TASKS[0], draws=0, progress=False)
-    kept = frame[frame.kind == "kept"].iloc[0]
-    assert effect["tasks"][0]["after"]["log_probability"] == pytest.approx(
-        kept.log_probability, abs=1e-5
-    )
-    whole = frame[frame.kind == "all"].iloc[0]
-    assert effect["tasks"][0]["before"]["log_probability"] == pytest.approx(
-        whole.log_probability, abs=1e-5
-    )
-    assert 1 <= len(effect["tasks"][0]["controls"]) <= 3
-    assert set(effect["text"]) == {"prompt", "before", "after"}
-
-
-def test_prompts_that_no_run_has_scored_are_measured_first() -> None:
-    task = hw.Task("sums", [(f"{n} + 1 =", " 1") for n in range(20)])
-    lab = hw.live(fresh(), task, "gradient", prompts=8)
-    lab.gates = np.zeros((3, 4))
-    assert lab.run().wait(60) and lab.measure(prompts=12).wait(60)
-    assert [(one["prompts"], one["unseen"]) for one in lab.effect["tasks"]] == [(12, 12)]
-    assert lab.measure(prompts=15).wait(60)
-    assert [(one["prompts"], one["unseen"]) for one in lab.effect["tasks"]] == [(15, 12)]
-
-
 def test_a_script_that_ends_in_the_middle_of_a_run_ends_well() -> None:
-    code = "import headwidget as hw; from tests.support import tiny; lab = hw.live(tiny.model('llama'), [tiny.task('one')], 'gating', prompt='abc'); lab.run()"
+    code = (
+        "import headwidget as hw; from tests.support import tiny; "
+        "model = tiny.model('llama'); "
+        "lab = hw.live(model, [tiny.task('one')], 'gating', prompt='abc'); "
+        "lab.run()"
+    )
     ended = subprocess.run(
         [sys.executable, "-c", code],
         check=False,
@@ -392,13 +268,6 @@ def test_a_script_that_ends_in_the_middle_of_a_run_ends_well() -> None:
         timeout=120,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
-
-
-def test_a_control_gets_the_same_factors_in_the_same_layers() -> None:
-    gates = np.ones((3, 4), np.float32)
-    gates[1, 0], gates[1, 2], gates[2, 3] = 0, 2, 0.5
-    made = measure.like(gates, [(1, 0), (1, 2), (2, 3)], [(1, 1), (1, 3), (2, 0)])
-    assert made.tolist() == [[1, 1, 1, 1], [1, 0, 1, 2], [0.5, 1, 1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -420,14 +289,3 @@ def test_what_makes_no_sense_is_refused(name: str, value: Any, sentence: str) ->
     lab.options = {"speed": 3}
     lab._heard(None, {"ask": "run"}, [])
     assert lab.state == "failed" and "has no option 'speed'" in lab._state["message"]
-
-
-def test_an_encoder_says_why_it_reads_no_prompt() -> None:
-    lab = hw.live(tiny.model("bert"), [tiny.task("one")], "gradient", prompt="abc")
-    lab.wait(60)
-    assert "does not go on from a prompt" in lab._reading["error"]
-    assert [
-        one["why_not"] is None
-        for one in lab._can["methods"]
-        if one["name"] in ("gradient", "attribution")
-    ] == [True, False]

@@ -1,4 +1,4 @@
-"""The lab's measurements and prompts: other gates in the middle, controls, a target of one's own, and nonsense from the front end."""
+"""The lab's measurements and their controls, and what the front end may send by mistake."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tokenizers.processors import TemplateProcessing
 from traitlets import TraitError
 
 import headwidget as hw
-from headwidget.live import reading
+from headwidget.live import measure, reading
 from tests.support import tiny
 from tests.support.lab_tools import TASKS, at_each_block, fresh, hooked
 
@@ -28,6 +28,54 @@ def off(lab: hw.Lab, *heads: tuple[int, int]) -> None:
     for head in heads:
         gates[head] = 0
     lab.gates = gates
+
+
+def test_measure_is_before_and_after_beside_random_heads_of_the_same_layers() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, prompt="abcab")
+    with pytest.raises(ValueError, match="no head is scaled"):
+        lab.measure()
+    gates = np.ones(model.shape, np.float32)
+    gates[1, :2] = 0
+    lab.gates = gates
+    assert lab.measure().wait(60)
+    effect = lab.effect
+    assert (
+        effect["done"]
+        and effect["heads"] == 2
+        and [task["name"] for task in effect["tasks"]] == ["one", "two"]
+    )
+    scores = hw.HeadScores.from_arrays(
+        {"one": gates[None]}, method="gates", meta={"weights": model.fingerprint()}
+    )
+    frame = hw.keep_only(model, scores, TASKS[0], draws=0, progress=False)
+    kept = frame[frame.kind == "kept"].iloc[0]
+    assert effect["tasks"][0]["after"]["log_probability"] == pytest.approx(
+        kept.log_probability, abs=1e-5
+    )
+    whole = frame[frame.kind == "all"].iloc[0]
+    assert effect["tasks"][0]["before"]["log_probability"] == pytest.approx(
+        whole.log_probability, abs=1e-5
+    )
+    assert 1 <= len(effect["tasks"][0]["controls"]) <= 3
+    assert set(effect["text"]) == {"prompt", "before", "after"}
+
+
+def test_prompts_that_no_run_has_scored_are_measured_first() -> None:
+    task = hw.Task("sums", [(f"{n} + 1 =", " 1") for n in range(20)])
+    lab = hw.live(fresh(), task, "gradient", prompts=8)
+    lab.gates = np.zeros((3, 4))
+    assert lab.run().wait(60) and lab.measure(prompts=12).wait(60)
+    assert [(one["prompts"], one["unseen"]) for one in lab.effect["tasks"]] == [(12, 12)]
+    assert lab.measure(prompts=15).wait(60)
+    assert [(one["prompts"], one["unseen"]) for one in lab.effect["tasks"]] == [(15, 12)]
+
+
+def test_a_control_gets_the_same_factors_in_the_same_layers() -> None:
+    gates = np.ones((3, 4), np.float32)
+    gates[1, 0], gates[1, 2], gates[2, 3] = 0, 2, 0.5
+    made = measure.like(gates, [(1, 0), (1, 2), (2, 3)], [(1, 1), (1, 3), (2, 0)])
+    assert made.tolist() == [[1, 1, 1, 1], [1, 0, 1, 2], [0.5, 1, 1, 1]]
 
 
 def test_other_gates_drop_the_measurement_under_way() -> None:
@@ -231,7 +279,9 @@ def test_any_token_can_be_the_target_also_one_that_is_not_likely() -> None:
     other = next(i for i in range(model.vocabulary) if i not in listed)
     lab.target = other
     assert lab.wait(60) and [one[0] for one in lab.reading["predictions"]] == [*listed, other]
-    whole = reading.towards(model, reading.read(model, "abc").found, range(model.vocabulary))  # type: ignore[arg-type]
+    read = reading.read(model, "abc")
+    assert read.found is not None
+    whole = reading.towards(model, read.found, range(model.vocabulary))
     np.testing.assert_allclose(
         np.frombuffer(lab._maps, "<f4").reshape(-1, 3, 4)[-1], whole[other], rtol=1e-5, atol=1e-7
     )

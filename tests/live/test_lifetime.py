@@ -1,4 +1,7 @@
-"""A lab ends with the last reference to it, and its run with it; one that is shown, or held by another widget, needs no variable."""
+"""A lab ends with the last reference to it, and its run with it.
+
+A page that shows it, or a widget that has it, counts as a reference.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +141,7 @@ def test_a_lab_that_ends_on_the_models_thread_ends_as_any_other() -> None:
 
 
 def test_the_collector_may_end_a_lab_as_the_models_thread_starts() -> None:
-    """A lab in a cycle ends when the garbage collector comes by, which may be in that thread while whoever starts it holds the worker's lock."""
+    """The collector may run in the new thread while the starting one holds the worker's lock."""
     model, before = fresh(), gc.get_threshold()
     gc.freeze()
     try:

@@ -1,4 +1,4 @@
-"""The workshop's checks: praise with numbers for a right answer, a sentence that says what is off for a wrong one, and never an exception."""
+"""The workshop's checks answer every answer, right, wrong or odd, with a sentence."""
 
 from __future__ import annotations
 
@@ -31,9 +31,12 @@ class Odd:
 
 
 ODD: list[Any] = [
-    "", "heads", b"x", 0, -3, True, 2.5, float("nan"), float("inf"), 10**400, 1j, [], [[]], [()], (), {}, {1: 2}, set(), [1, 2, 3], [[1, 2, 3]], [("a", "b")], [(1, None)],
-    [None, None], ("a", None), (None, "a"), ("", ""), (" ", " "), ("x" * 3000, "y"), ("a\x00b", "\ud800"), [(99, 99)], [(-1, -1)], [(1.5, 2)], [(True, False)],
-    np.zeros(0), np.zeros((2, 2)), np.zeros((3, 4, 5)), np.array("text"), np.array([np.nan]), np.float32("nan"), object(), Odd(), [Odd()], print, int, itertools.count(), hw,
+    "", "heads", b"x", 0, -3, True, 2.5, float("nan"), float("inf"), 10**400, 1j,
+    [], [[]], [()], (), {}, {1: 2}, set(), [1, 2, 3], [[1, 2, 3]], [("a", "b")], [(1, None)],
+    [None, None], ("a", None), (None, "a"), ("", ""), (" ", " "), ("x" * 3000, "y"),
+    ("a\x00b", "\ud800"), [(99, 99)], [(-1, -1)], [(1.5, 2)], [(True, False)],
+    np.zeros(0), np.zeros((2, 2)), np.zeros((3, 4, 5)), np.array("text"), np.array([np.nan]),
+    np.float32("nan"), object(), Odd(), [Odd()], print, int, itertools.count(), hw,
 ]  # fmt: skip
 
 
@@ -51,7 +54,10 @@ def made_up(method: str = "gradient", **tasks: Any) -> hw.HeadScores:
 
 
 def ladder(runs: int = 4) -> hw.HeadScores:
-    """5 x 4 heads whose means on "sums" are 0.01, 0.02, …, 0.2; head (4, 3), the first, helps in one run only. On "words" the order is turned round."""
+    """5 x 4 heads whose means on "sums" are 0.01, 0.02, …, 0.2, and reversed on "words".
+
+    Head (4, 3), the strongest on "sums", helps in one run only.
+    """
     means = np.arange(1, 21).reshape(5, 4) / 100
     values = np.repeat(means[None], runs, 0)
     values[:, 4, 3] = [0.2 * runs + 0.03, *[-0.01] * (runs - 1)]
@@ -153,13 +159,14 @@ def test_spaces_that_are_off_are_told() -> None:
     model = hw.load()
     said = check.next_token(model, [], ("The capital of Italy is", "Rome"))
     assert (
-        "'Rome' is not what follows, ' Rome' is a candidate (38%): a word's space belongs to its token"
-        in said.text
+        "'Rome' is not what follows, ' Rome' is a candidate (38%): a word's space belongs to "
+        "its token" in said.text
     )
     said = check.next_token(model, [], ("The capital of Italy is ", " Rome"))
     assert (
         said.text
-        == "The prompt ends in a space, which ' Rome' brings along itself: try 'The capital of Italy is'."
+        == "The prompt ends in a space, which ' Rome' brings along itself: try 'The capital of "
+        "Italy is'."
     )
     assert (
         "' 4' is 2 tokens, ' ', '4'; the list shows the first that follows, here ' '"
@@ -174,15 +181,16 @@ def test_threshold() -> None:
     assert (
         said
         and said.text
-        == "0.105 lets 10 of 20 heads pass on sums. 9 of them help in each of the 4 prompts, L4 H3 in 1 only: a mean hides that."
+        == "0.105 lets 10 of 20 heads pass on sums. 9 of them help in each of the 4 prompts, L4 "
+        "H3 in 1 only: a mean hides that."
     )
     assert (
         "0.01 lets 20 of 20 heads pass on sums, more than 12: go higher"
         in check.threshold(scores, "sums", 0.01).text
     )
     assert (
-        "0.15 lets 6 of 20 heads pass on sums, fewer than 8; the 8th strongest reaches 0.13: go lower"
-        in check.threshold(scores, "sums", 0.15).text
+        "0.15 lets 6 of 20 heads pass on sums, fewer than 8; the 8th strongest reaches 0.13: go "
+        "lower" in check.threshold(scores, "sums", 0.15).text
     )
     assert (
         "lets 0 of 20 heads pass on sums, fewer than 8; the strongest reaches 0.2: go lower"
@@ -209,7 +217,8 @@ def test_knockout_measures_against_random_heads_of_the_same_layers(lab: hw.Lab) 
     said = check.knockout(lab, "copy", lab.selected)
     assert (
         said.right is False
-        and "That is no more than random heads do: pick heads with a high score on copy. Yours are in places"
+        and "That is no more than random heads do: pick heads with a high score on copy. Yours "
+        "are in places"
         in said.text
     )
     assert (
@@ -241,20 +250,23 @@ def test_knockout_does_not_wait_for_a_run_that_is_under_way() -> None:
 def test_what_was_measured_in_a_sentence() -> None:
     said = check.compared(effect(-2.5, -0.3, -0.9, -0.1), "sums")
     assert said.startswith(
-        "Off, these 8 heads cost 2.30 of the answer's log-probability on sums; random heads of the same layers cost -0.10 to 0.70 (below 0"
+        "Off, these 8 heads cost 2.30 of the answer's log-probability on sums; random heads of "
+        "the same layers cost -0.10 to 0.70 (below 0"
     )
     assert (
-        "Right answers go from 82% to 8% of 12 prompts; words goes from -0.20 to -2.50. (A set beats 3 random ones by luck once in 4 times.)"
-        in said
+        "Right answers go from 82% to 8% of 12 prompts; words goes from -0.20 to -2.50. (A set "
+        "beats 3 random ones by luck once in 4 times.)" in said
     )
     for wrong, sentence in [
         (
             effect(-0.9, -0.3, -0.9),
-            "cost 0.70 of the answer's log-probability on sums; random heads of the same layers cost 0.10 to 0.70. That is no more than random",
+            "cost 0.70 of the answer's log-probability on sums; random heads of the same layers "
+            "cost 0.10 to 0.70. That is no more than random",
         ),
         (
             effect(-0.1, -0.3),
-            "cost -0.10 of the answer's log-probability on sums; random heads of the same layers cost 0.10 to 0.10 (below 0: better without)",
+            "cost -0.10 of the answer's log-probability on sums; random heads of the same "
+            "layers cost 0.10 to 0.10 (below 0: better without)",
         ),
         (effect(-2.5), "There are no other heads in these layers to compare with"),
         ({"tasks": []}, "sums was not measured, only nothing"),
@@ -291,7 +303,8 @@ def test_shared() -> None:
     said = check.shared(one, other, "sums", [*both, (4, 1)])
     assert (
         said.text
-        == "L4 H1 is not among the top 8 of both: its places on sums are 3 by gradient, 9 by attribution."
+        == "L4 H1 is not among the top 8 of both: its places on sums are 3 by gradient, 9 by "
+        "attribution."
     )
     assert "0 found, 2 more" in check.shared(one, other, "sums", []).text
     apart = made_up("attribution", sums=-np.arange(20.0).reshape(5, 4))

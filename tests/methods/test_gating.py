@@ -1,4 +1,4 @@
-"""Gating: the sign is right, fits are independent, prefixes change nothing, what is stopped is kept, and nothing is ever NaN."""
+"""Gating: the sign is right, fits are independent, prefixes change nothing, no score is NaN."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from headwidget.methods.gate_fits import Fits, Prompts
 from headwidget.methods.gating import Gating, fit
 from headwidget.models import hooks
 from headwidget.scores.provenance import known_prompts
-from headwidget.scoring import gated_forward
 from headwidget.scoring.batch import collate, forward, log_probability
-from headwidget.scoring.contract import Chunk, Together
+from headwidget.scoring.contract import Chunk, Job, Report
 from headwidget.scoring.encode import encode
 from tests.support import tiny
 from tests.support.gpu import Syncs
@@ -101,7 +100,7 @@ def test_contrast_leaves_out_what_both_tasks_need() -> None:
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 def test_the_slope_is_that_of_the_definition_on_every_architecture(family: str) -> None:
-    """Prompts of unequal length with answers of unequal length, two of which share a beginning; every fit has prompts of its own."""
+    """Prompts and answers of unequal length, two with a shared beginning; each fit has its own."""
     model = tiny.model(family)
     examples = encode(tiny.task(), model).examples
     prompts = Prompts(model, examples, 2, seeds(3), False)
@@ -143,7 +142,7 @@ def test_a_shared_prefix_runs_once_and_changes_nothing(
     ends, tokens = [], []
     for shared in (True, False):
         if not shared:
-            monkeypatch.setattr(gated_forward, "can_share", lambda model: False)
+            monkeypatch.setattr(hw.Model, "can_share_prefix", False)
         prompts = Prompts(model, examples, 3, seeds(2), False)
         assert [group.prefix for group in prompts.groups] == [16 if shared else 0]
         fits = Fits.random(model, [prompts], seeds(2), 4.0)
@@ -224,10 +223,10 @@ def test_with_bootstrap_every_fit_has_prompts_of_its_own() -> None:
 
 def test_gates_stage_and_loss_stream_while_it_trains() -> None:
     model = tiny.model("llama")
-    its = Together(0)
     task = encode(few_shot(), model)
-    its.tasks[task.name] = {"gating": {}}
-    chunks = list(fit(model, task, 3, Gating(updates=25, fits=2), its))
+    yielded = list(gating.run(Job(model, (task,), 3, Gating(updates=25, fits=2))))
+    chunks = [item for item in yielded if isinstance(item, Chunk)]
+    reports = [item for item in yielded if isinstance(item, Report)]
     assert [(c.state["stage"], c.state["update"]) for c in chunks] == [
         (s, u) for s in ("free", "keep", "drop") for u in (10, 20, 25)
     ]
@@ -244,7 +243,7 @@ def test_gates_stage_and_loss_stream_while_it_trains() -> None:
         (1 - drop.aspects["interference"]) * (1 - drop.values),
         atol=1e-6,
     )
-    curves = its.tasks[task.name]["gating"]
+    curves = reports[-1].tasks[task.name].record["gating"]
     assert [len(curves[stage]["loss"]) for stage in curves] == [25, 25, 25]
     assert not any(curves["free"]["regulariser"]) and any(curves["keep"]["regulariser"])
 
@@ -256,9 +255,8 @@ def test_whoever_watches_slow_updates_sees_each(monkeypatch: pytest.MonkeyPatch)
     )
 
     def chunks() -> list[Chunk]:
-        its = Together()
-        its.tasks[task.name] = {"gating": {}}
-        return list(fit(model, task, 3, options, its))
+        yielded = fit(Job(model, (task,), 3, options), task)
+        return [item for item in yielded if isinstance(item, Chunk)]
 
     fast = chunks()
     monkeypatch.setattr(gating, "PATIENCE", -1.0)
@@ -439,19 +437,3 @@ def test_the_progress_bar_counts_updates(capfd: pytest.CaptureFixture[str]) -> N
 
 
 # ---- a real model ----
-
-
-@pytest.mark.alone
-def test_the_heads_that_are_kept_are_enough_for_a_real_model() -> None:
-    """Of the embedded model's 270 heads, those that stay on do both tasks as well as all do; as many random ones of the same layers do neither."""
-    model = hw.load()
-    tasks = hw.tasks.suite("math-syntax")
-    scores = hw.score(model, tasks, "gating", preset="quick", updates=16, fits=1, progress=False)
-    some = [hw.Task(task.name, task.examples[::4]) for task in tasks]  # 30 prompts of each
-    frame = hw.keep_only(model, scores, some, draws=1, progress=False)
-    for task in tasks:
-        accuracy = frame[frame["task"] == task.name].groupby("kind")["accuracy"]
-        heads = frame[(frame["task"] == task.name) & (frame["kind"] == "kept")]["heads"]
-        assert accuracy.min()["kept"] >= accuracy.mean()["all"] - 0.05, frame
-        assert accuracy.max()["random"] < accuracy.mean()["all"] - 0.5, frame
-        assert heads.max() < 0.6 * 270

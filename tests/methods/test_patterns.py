@@ -1,4 +1,7 @@
-"""Attention weights are the model's own on every family, one layer at a time and without a trace; patterns are what their definitions say, and known heads are found."""
+"""Attention weights are the model's own on every family; patterns equal their definitions.
+
+Weights are read one layer at a time and without a trace, and known heads are found.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,12 @@ import torch
 import transformers
 
 import headwidget as hw
-from headwidget.methods.patterns import PATTERNS, Patterns, encode, repeats, together
+from headwidget.methods import patterns
+from headwidget.methods.patterns import PATTERNS, Patterns, encode, repeats
 from headwidget.models import attention, families, hooks
 from headwidget.scoring import registry
 from headwidget.scoring.batch import Batch, collate
-from headwidget.scoring.contract import Together
+from headwidget.scoring.contract import Chunk, Job
 from headwidget.scoring.encode import Encoded
 from headwidget.scoring.encode import encode as tokenised
 from tests.support import make_induction, tiny
@@ -25,7 +29,8 @@ from tests.support.gpu import Syncs, on_cuda
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "falcon, one key head": ("falcon", {"new_decoder_architecture": False, "multi_query": True}),
-    # with ALiBi, transformers' Falcon adds it twice in eager attention and once in sdpa: eager is compared with eager here, sdpa below with torch's own
+    # with ALiBi, transformers' Falcon adds it twice in eager attention and once in sdpa:
+    # eager is compared with eager here, sdpa below with torch's own
     "falcon, ALiBi": (
         "falcon",
         {
@@ -258,7 +263,7 @@ def test_what_cannot_be_read_is_said() -> None:
     model.config._attn_implementation_internal = "flash_attention_2"
     with pytest.raises(
         ValueError,
-        match=r"runs attention by 'flash_attention_2', a kernel that keeps.*attn_implementation='sdpa' or 'eager'",
+        match=r"runs attention by 'flash_attention_2', a kernel that keeps.*='sdpa' or 'eager'",
     ):
         hw.score(model, tiny.task(), "patterns", progress=False)
     with pytest.raises(IndexError, match=r"0 to 2; got 3"):
@@ -283,7 +288,7 @@ def test_what_cannot_be_read_is_said() -> None:
 def by_definition(
     model: hw.Model, prompt: Encoded, given: list[torch.Tensor]
 ) -> dict[str, np.ndarray]:
-    """Every pattern of one decoder's prompt as the docstring says it, cell by cell, from each layer's (head, query, key)."""
+    """Every pattern of a decoder's prompt, cell by cell, from each layer's (head, query, key)."""
     ids, n = prompt.ids, len(prompt.ids)
     found: dict[str, list[torch.Tensor]] = {name: [] for name in PATTERNS}
     for w in given:
@@ -571,10 +576,9 @@ def test_patterns_run_on_fake_cuda(
     monkeypatch.setattr(torch.Tensor, "numpy", lambda self: np.zeros(self.shape, np.float32))
     model = on_cuda(family)
     options = Patterns(lengths=[6], sequences=2)
-    chunks = list(
-        together(model, encode([tiny.task()], model, options, 0), None, options, Together())
-    )
-    assert {task.name for task, _ in chunks} >= {
+    tasks = tuple(encode([tiny.task()], model, options, 0))
+    chunks = [c for c in patterns.run(Job(model, tasks, None, options)) if isinstance(c, Chunk)]
+    assert {chunk.task for chunk in chunks} >= {
         "Previous token",
         "Induction",
         "Entropy",
@@ -598,6 +602,6 @@ def test_the_host_waits_once_a_batch(family: str, monkeypatch: pytest.MonkeyPatc
         torch.Tensor, "cpu", lambda self: copies.append(tuple(self.shape)) or to_host(self)
     )
     with Syncs() as syncs:
-        chunks = list(together(model, tasks, 3, options, Together()))
+        chunks = list(patterns.run(Job(model, tuple(tasks), 3, options)))
     assert sum(syncs.found.values()) == 0, syncs.found
     assert len(copies) == 2 and len(chunks) > 6  # six prompts, three at a time

@@ -1,4 +1,4 @@
-"""The probe: it finds the heads that carry the label and no others, says how far its scores can be trusted, and reads what its definition says."""
+"""The probe finds the heads that carry the label and no others, and says what that is worth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headwidget.methods.probe_classifier import Classifier, Features, Training, 
 from headwidget.models import hooks
 from headwidget.scores import chance
 from headwidget.scoring.batch import collate, forward
-from headwidget.scoring.contract import Together
+from headwidget.scoring.contract import Job
 from headwidget.scoring.encode import encode
 from headwidget.scoring.score import prepare
 from tests.support import tiny
@@ -77,7 +77,7 @@ def test_the_heads_that_carry_the_label_are_the_top_heads_in_every_seed(seed: in
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_with_nothing_to_tell_the_tasks_apart_accuracy_is_chance_no_head_stands_out_and_a_warning_says_so(
+def test_with_nothing_to_tell_the_tasks_apart_no_head_stands_out_and_a_warning_says_so(
     seed: int,
 ) -> None:
     scores = found(seed, shuffled=True)
@@ -131,12 +131,16 @@ def made(
 
 
 def test_importance_is_the_mean_over_units_of_slope_times_unit() -> None:
-    """By autograd, from the features as METHODS writes them: each head's z beside its layer's mean, one linear map for all heads."""
+    """By autograd, from the features as they are defined.
+
+    Each head's z beside its layer's mean, one linear map for all heads.
+    """
     probe, x, task = made()
     wide = torch.cat(
         [x.z, x.mean[:, :, None].expand_as(x.z)], -1
     )  # (example, layer, head, 2 * dim)
-    units = (wide @ torch.cat([probe.own, probe.layer], 1).T + probe.offset).requires_grad_()
+    shared = torch.cat([probe.from_head, probe.from_layer], 1)
+    units = (wide @ shared.T + probe.offset).requires_grad_()
     hidden = torch.relu(units.flatten(1) @ probe.inner.T + probe.inner_offset)
     logits = hidden @ probe.outer.T + probe.outer_offset
     torch.testing.assert_close(probe.logits(x), logits)
@@ -146,7 +150,7 @@ def test_importance_is_the_mean_over_units_of_slope_times_unit() -> None:
 
 @pytest.mark.parametrize("offset", [0.0, -10.0, 10.0])
 def test_importances_sum_to_the_logit_but_for_the_offsets(offset: float) -> None:
-    """Exactly, wherever the ReLUs stand: some on, all off, and all on, where the classifier is linear."""
+    """Exactly, wherever the ReLUs stand: some on, all off, and all on."""
     probe, x, task = made()
     probe = dataclasses.replace(probe, inner_offset=probe.inner_offset + offset)
     on = probe.before_relu(probe.units(x)) > 0
@@ -204,7 +208,7 @@ def test_features_are_the_mean_z_at_the_most_surprising_answer_tokens(
     family: str, k: int, at: Any
 ) -> None:
     model, tasks = tiny.model(family), [encode(task, tiny.model(family)) for task in words()]
-    z, right = read(model, tasks, 3, Probe(k=k, at=at), Together())
+    z, right = read(Job(model, tuple(tasks), 3, Probe(k=k, at=at)))
     assert z.shape == (16, *model.shape, model.head_dim) and right.shape == (2, 16)
     for i, example in enumerate(e for task in tasks for e in task.examples):
         shift = int(at == "answer" and not model.encoder)
@@ -235,7 +239,7 @@ def test_whole_sequences_are_never_kept(monkeypatch: pytest.MonkeyPatch) -> None
         lambda here, weights: kept.append(here.shape[1]) or real(here, weights),
     )
     for k in (2, 9):
-        read(model, [task], None, Probe(k=k), Together())
+        read(Job(model, (task,), None, Probe(k=k)))
     assert kept == [4] * 6
 
 
@@ -355,7 +359,7 @@ def test_folds_hold_every_example_out_once() -> None:
     planned = splits(tasks, Probe(folds=3), seed=0)
     assert sorted(i for split in planned for i in split.held_out) == list(range(20))
     for split in planned:
-        train, tell = split.parts(0.2, 0)
+        train, tell = split.train_and_validation(0.2, 0)
         assert sorted([*train, *tell, *split.held_out]) == list(range(20)) and tell
     scores = hw.score(model, words(10, held_out=4), "probe", folds=3, progress=False, **SMALL)
     assert scores.runs("one") == tuple(e.prompt + e.answer for e in words(10)[0].examples)
@@ -430,7 +434,7 @@ def test_only_correct_keeps_the_held_out_examples_held_out() -> None:
         labels[i] for i in (1, 3, 5, 9, 10) if labels[i] in {e.label for e in kept.examples}
     ]
     assert [kept.examples[i].label for i in kept.held_out] == expected
-    assert ready.its.sources[0].held_out == kept.held_out and len(ready.its.sources[0]) == len(
+    assert ready.sources[0].held_out == kept.held_out and len(ready.sources[0]) == len(
         kept.examples
     )
 
@@ -494,9 +498,8 @@ def test_features_are_read_on_fake_cuda_without_a_look_at_them(
     fake_cuda: None, family: str, k: int, at: Any
 ) -> None:
     model = on_cuda(family)
-    z, right = read(
-        model, [encode(task, model) for task in words()], 3, Probe(k=k, at=at), Together()
-    )
+    tasks = tuple(encode(task, model) for task in words())
+    z, right = read(Job(model, tasks, 3, Probe(k=k, at=at)))
     assert (
         z.device.type == right.device.type == "cuda"
         and z.dtype == torch.float32
@@ -515,7 +518,7 @@ def test_neither_reading_nor_a_step_of_training_makes_the_host_wait(
         torch.Tensor, "cpu", lambda self: copies.append(tuple(self.shape)) or to_host(self)
     )
     with Syncs() as syncs:
-        z, _ = read(model, tasks, 3, Probe(k=2), Together())
+        z, _ = read(Job(model, tuple(tasks), 3, Probe(k=2)))
     assert sum(syncs.found.values()) == 0 and copies == []
     y, some = torch.arange(16) // 8, torch.arange(12)
     x = Features.of(z).standardised(some)
@@ -553,7 +556,8 @@ def test_a_model_at_chance_is_called_so_for_every_method() -> None:
         known = hw.score(model, [coin, sure], method, progress=False).meta["tasks"]
         assert (
             known["coin"]["warning"]
-            == "The model beats the foil on 50% of 20 prompts, no better than chance: these head scores are noise."
+            == "The model beats the foil on 50% of 20 prompts, no better than chance: "
+            "these head scores are noise."
         )
         assert "warning" not in known["sure"]
     known = hw.score(model, [coin, sure], "probe", progress=False, folds=2, **SMALL).meta["tasks"]

@@ -1,4 +1,4 @@
-"""Relations, read from weights: every family's W_V and first MLP against the running model, and every score against the definition, worked out in full."""
+"""Relations: W_V and first MLP against the running model, every score against its definition."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def definition(
     bias: bool = True,
     largest: bool = True,
 ) -> np.ndarray:
-    """(pair, layer, head): each head's output in full width, projected to the whole vocabulary; is the target among the top k of it? In float64."""
+    """(pair, layer, head): is the target among the top k of the head's logits? In float64.
+
+    Each head's output in full width is projected to the whole vocabulary.
+    """
     source, target = (torch.tensor(one) for one in zip(*pairs))
     u = model.unembedding.weight.detach().double()  # (vocabulary, width)
     found = np.zeros((len(pairs), *model.shape))
@@ -61,7 +64,7 @@ def definition(
 
 @pytest.mark.parametrize("family", tiny.DECODERS)
 def test_values_are_what_the_heads_give_for_one_token(family: str) -> None:
-    """Attention over one token is that token's value: z is e W_V + b_V there, whatever the family packs together."""
+    """Attention over one token is that token's value: z is e W_V + b_V there."""
     model = made(family)
     fed: list[Tensor] = []
     z: list[Tensor] = []
@@ -145,7 +148,7 @@ def test_weights_that_cannot_be_read_are_named() -> None:
     )  # as accelerate leaves weights that it keeps on disk
     with pytest.raises(
         TypeError,
-        match=r"model.layers.2.self_attn.v_proj is a Linear whose weight cannot be read as plain numbers",
+        match=r"model.layers.2.self_attn.v_proj is a Linear whose weight cannot be read as plain",
     ):
         hw.score(model, following(), "relations", progress=False)
     hw.register(hw.Family("llama", "model.layers", value="self_attn.elsewhere"))
@@ -289,7 +292,7 @@ def _only(model: hw.Model, rows: tuple[int, ...]) -> hw.Model:
 @pytest.mark.parametrize("sample", [8192, 64])
 def test_no_tensor_is_larger_than_the_chunk(sample: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extremes, "SAMPLE", sample)
-    made_of = []
+    made_of: list[Any] = []
 
     class Sizes(TorchDispatchMode):
         def __torch_dispatch__(
@@ -340,7 +343,7 @@ def test_ties_do_not_count_against_a_target() -> None:
 
 @pytest.mark.parametrize("rank", [0, 1, 4, 5, 200, 396, 398, 399])
 def test_what_a_sample_settles_is_settled(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Targets of every rank, those just inside and just outside k among them; each token is in the sample for some."""
+    """Targets of every rank, just inside and just outside k; each is in the sample for some."""
     monkeypatch.setattr(extremes, "SAMPLE", 150)
     rng = torch.Generator().manual_seed(rank)
     x, w_o, u = (
@@ -410,7 +413,8 @@ def test_pairs_that_are_not_single_tokens_are_dropped_and_counted() -> None:
     assert provenance.note(scores, "mixed") == "3 pairs dropped"
     assert (
         provenance.warning(scores, "few")
-        == "Only 1 of its 2 pairs are single tokens of this model: with fewer than 30 pairs a relation's scores are unreliable."
+        == "Only 1 of its 2 pairs are single tokens of this model: "
+        "with fewer than 30 pairs a relation's scores are unreliable."
     )
     assert (
         dict(provenance.about(scores))["left out"] == "none none of its 2 pairs are single tokens"
@@ -478,9 +482,12 @@ def test_a_relation_is_a_task_too() -> None:
 # ---- the suite ----
 
 PUBLISHED = {
-    "Algorithmic": "copying, name copying, word to first letter, word to last letter, year to following",
-    "Knowledge": "country to capital, country to language, object to superclass, product by company, work to location",
-    "Linguistic": "word to antonym, adjective to comparative, adjective to superlative, noun to pronoun, verb to past tense, word to compound, "
+    "Algorithmic": "copying, name copying, word to first letter, word to last letter, "
+    "year to following",
+    "Knowledge": "country to capital, country to language, object to superclass, "
+    "product by company, work to location",
+    "Linguistic": "word to antonym, adjective to comparative, adjective to superlative, "
+    "noun to pronoun, verb to past tense, word to compound, "
     "word to homophone, word to synonym",
     "Translation": "English to French, English to Spanish",
 }

@@ -1,4 +1,4 @@
-"""What the first salient call needs, done ahead: piece by piece, once, in any thread, and nothing else changes."""
+"""What the first salient call needs, done ahead: piece by piece, once, in any thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.words import made
 
 @pytest.fixture
 def through(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many tokens went through the first MLP, call by call; the vocabulary comes in pieces that do not divide it."""
+    """How many tokens went through the first MLP, call by call, in pieces that do not divide it."""
     seen: list[int] = []
     first_mlp = weights.first_mlp
     monkeypatch.setattr(

@@ -12,6 +12,7 @@ import headwidget as hw
 from headwidget.models import hooks
 from headwidget.scoring import registry
 from headwidget.scoring.batch import batches, forward, log_probability
+from headwidget.scoring.contract import Job
 from headwidget.scoring.encode import EncodedTask, encode
 from headwidget.scoring.replay import Replay
 from tests.support import tiny
@@ -102,8 +103,7 @@ def test_attribution_runs_on_fake_cuda(
     model = on_cuda(family)
     method = registry.find("attribution")
     assert (
-        len(list(method.run(model, encode(FEW_SHOT, model), None, registry.options(method, {}))))
-        == 1
+        len(list(method.run(Job(model, (encode(FEW_SHOT, model),), None, method.options())))) == 1
     )
     assert seen == ["cuda"]
 
@@ -123,12 +123,8 @@ def test_no_method_syncs_with_the_host_beyond_once_a_chunk(
     )
     found = registry.find(method)
     task: EncodedTask = encode(FEW_SHOT, model)
-    run = found.run(
-        model,
-        task,
-        size,
-        registry.options(found, {"replace": "mean"} if method == "ablation" else {}),
-    )
+    options = registry.options(found, {"replace": "mean"} if method == "ablation" else {})
+    run = found.run(Job(model, (task,), size, options))
     first = next(run)  # what is checked before the loop may sync
     copies: list[tuple[int, ...]] = []
     to_host = torch.Tensor.cpu

@@ -129,7 +129,8 @@ def test_load_says_what_it_takes() -> None:
         hw.load(tiny.build("llama"), tiny.tokenizer(), dtype=torch.float16)
 
 
-def test_an_unreachable_model_gives_one_sentence() -> None:
+def test_an_unreachable_model_gives_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # huggingface_hub retries for 23 s
     with pytest.raises(
         OSError, match=r"could not be loaded from the hub.*hw.load\(\) for the embedded model"
     ) as caught:

@@ -1,4 +1,7 @@
-"""scores.categories: a mapping that cannot be changed, and by a threshold each head's categories, as the golden pictures of the view have them."""
+"""scores.categories: a read-only mapping, and by a threshold each head's categories.
+
+They are those that the golden pictures of the view have.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +98,7 @@ def test_it_is_a_mapping_that_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         categories.more = 1  # type: ignore[attr-defined]
     with pytest.raises(AttributeError):
-        scores.categories = {}  # type: ignore[misc]
+        scores.categories = {}  # type: ignore[misc, assignment]
     dict(categories)["copy"] = "changed"
     assert scores.categories["copy"] == "Algorithmic"
 
@@ -119,7 +122,7 @@ def test_wrong_settings_get_a_sentence() -> None:
 
 
 def test_published_scores_of_a_large_model_are_drawn_as_sharply_as_ours() -> None:
-    """An 80 x 64 x 20 array from elsewhere: every head is a cell of its own colour in the figure's five maps."""
+    """An 80 x 64 x 20 array from elsewhere: every head is a cell in the figure's five maps."""
     rng = np.random.default_rng(0)
     kinds = ["Algorithmic"] * 5 + ["Knowledge"] * 5 + ["Linguistic"] * 8 + ["Translation"] * 2
     scores = HeadScores.from_arrays(
@@ -129,7 +132,7 @@ def test_published_scores_of_a_large_model_are_drawn_as_sharply_as_ours() -> Non
     )
     figure = scores.figure("categories", threshold=0.15)
     maps = [axes.images[0].get_array() for axes in figure.axes if axes.images]
-    assert [m.shape[:2] for m in maps] == [(64, 80)] * 5
+    assert [np.asarray(m).shape[:2] for m in maps] == [(64, 80)] * 5
     assert {axes.images[0].get_interpolation() for axes in figure.axes if axes.images} == {
         "nearest"
     }

@@ -1,4 +1,4 @@
-"""Comparing two scores: identities that hold whatever the numbers are, intervals that cover what they promise, sentences for what cannot be."""
+"""Comparing two scores: identities that hold for any numbers, intervals that cover, sentences."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_signed_scores_are_compared_with_unsigned_ones_by_size() -> None:
     b = of([[[2, 2]], [[2, 2]]], method="probe", signed=False)
     found = hw.difference(a, b)
     assert found.meta["compare"]["sizes"] is True
-    np.testing.assert_allclose(maps(found), [[[0.5, 0.5]], [[0.5, 0.5]], [[0, 0]]], atol=1e-6)
+    np.testing.assert_allclose(maps(found), [[[0.5, 0.5]], [[0.5, 0.5]], [[0.0, 0.0]]], atol=1e-6)
     np.testing.assert_allclose(found.values("t: gradient")[:, 0], [[0.75, 0.25], [0.25, 0.75]])
     assert hw.difference(a, a).meta["compare"]["sizes"] is False
 
@@ -262,8 +262,9 @@ def test_names_are_what_differs(
 ) -> None:
     one, two = made(2, 2, 2, **a), made(2, 2, 2, **b)
     assert hw.difference(one, two).meta["compare"]["names"] == names
-    files = [one.save(tmp_path / "one.safetensors"), str(two.save(tmp_path / "two.safetensors"))]
-    assert hw.difference(*files).meta["compare"]["names"] == (
+    first = one.save(tmp_path / "one.safetensors")
+    second = str(two.save(tmp_path / "two.safetensors"))
+    assert hw.difference(first, second).meta["compare"]["names"] == (
         ["one", "two"] if names == ["a", "b"] else names
     )
 

@@ -1,4 +1,7 @@
-"""Files: what was saved comes back; a truncated, hostile or foreign file gives ValueError with a sentence and never runs code."""
+"""Files: what was saved comes back.
+
+A truncated, hostile or foreign file gives ValueError with a sentence and never runs code.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +56,9 @@ def write(
 
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     again = hw.open(SCORES.save(tmp_path / "s.safetensors"))
-    assert (again.tasks, again.method, again.layers, again.signed, dict(again.categories), dict(again.meta)) == (
-        SCORES.tasks, SCORES.method, SCORES.layers, SCORES.signed, dict(SCORES.categories), META)  # fmt: skip
+    for name in ("tasks", "method", "layers", "signed", "ranked_by", "categories", "meta"):
+        assert getattr(again, name) == getattr(SCORES, name), name
+    assert dict(again.meta) == META
     for task in SCORES.tasks:
         np.testing.assert_array_equal(again.values(task), SCORES.values(task))
         assert again.runs(task) == SCORES.runs(task)
@@ -65,6 +69,23 @@ def test_the_test_file_itself_is_good(tmp_path: Path) -> None:
     assert hw.open(write(tmp_path / "s")).tasks == (
         "a",
     )  # so that what follows fails for its own reason
+
+
+def test_files_from_before_ranked_by_was_a_field_are_ranked_as_they_were(tmp_path: Path) -> None:
+    assert hw.open(write(tmp_path / "plain")).ranked_by == "mean"
+    probe = header(meta={"display": {"normalize": "share"}})
+    assert hw.open(write(tmp_path / "probe", probe)).ranked_by == "size"
+    assert hw.open(write(tmp_path / "new", header(ranked_by="size"))).ranked_by == "size"
+
+
+STORED = sorted((Path(__file__).parents[2] / "notebooks" / "data").glob("*.safetensors"))
+
+
+@pytest.mark.parametrize("path", STORED, ids=[path.stem for path in STORED])
+def test_stored_files_open(path: Path, tmp_path: Path) -> None:
+    scores = hw.open(path)
+    again = hw.open(scores.save(tmp_path / "again.safetensors"))
+    assert again.ranked_by == scores.ranked_by == "mean" and again.meta == scores.meta
 
 
 def test_a_failed_save_leaves_the_old_file_as_it_was(
@@ -91,12 +112,15 @@ def test_a_failed_save_leaves_the_old_file_as_it_was(
         ("[1]", "not a JSON object"),
         (header(version=None), "no version"),
         (header(version=True), "no version"),
-        (header(version=3), "version 3; this headwidget reads versions 1 and 2"),
+        (header(version=3), "version 3, written by a newer headwidget; upgrade to open it"),
+        (header(version=0), "version 0; this headwidget reads versions 1 to 2"),
         (header(version=2, aspects=["a", "a"]), "aspects"),
         (header(version=2, aspects={"a": 1}), "aspects"),
         (header(version=2, aspects=["a"]), "its tensors are"),
         (header(method=3), "method is missing or of the wrong kind"),
         (header(signed="yes"), "signed"),
+        (header(ranked_by="sum"), "ranked_by is missing or of the wrong kind"),
+        (header(ranked_by=["mean"]), "ranked_by"),
         (header(layers=[0, "1"]), "layers"),
         (header(layers=[0, 0]), "a number of its own"),
         (header(heads=-3), "heads"),

@@ -12,11 +12,12 @@ import pytest
 
 import headwidget
 from headwidget.display import scales, wire
-from headwidget.scores import HeadScores, reduce
+from headwidget.scores import HeadScores, rank, reduce
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = json.loads((GOLDEN / "reduce.json").read_text(encoding="utf-8"))
 SCALES = json.loads((GOLDEN / "scales.json").read_text(encoding="utf-8"))
+RANKS = json.loads((GOLDEN / "rank.json").read_text(encoding="utf-8"))
 WIRE = json.loads((GOLDEN / "wire.json").read_text(encoding="utf-8"))
 
 
@@ -61,6 +62,15 @@ def test_thresholds_count_the_golden_heads(case: dict[str, Any]) -> None:
                 reduce.on(values, threshold, agreement).astype(int).ravel().tolist()
                 == expected[name]
             ), name
+
+
+@pytest.mark.parametrize("case", RANKS, ids=[c["name"] for c in RANKS])
+def test_ranks_are_the_golden_ones(case: dict[str, Any]) -> None:
+    scores = HeadScores.from_arrays(
+        {"a": [case["means"]]}, method="mine", ranked_by=case["ranked_by"]
+    )
+    assert rank.ranks(scores, "a").ravel().tolist() == case["ranks"]
+    assert [head for _, head in scores.top("a", len(case["means"]))] == case["first"]
 
 
 def test_the_wire_carries_the_golden_scores() -> None:

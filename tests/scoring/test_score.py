@@ -1,4 +1,4 @@
-"""Scoring: everything is checked first, Ctrl-C keeps what is done, and all that is needed to trust a score travels with it."""
+"""Scoring: everything is checked first, Ctrl-C keeps what is done, provenance travels along."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def interrupt_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def find(name: str) -> contract.Method:
         method = real(name)
 
-        def run(*args: Any) -> Any:
-            for chunk in method.run(*args):
+        def run(job: contract.Job) -> Any:
+            for chunk in method.run(job):
                 nonlocal chunks
                 if chunks == 0:
                     raise KeyboardInterrupt
@@ -119,7 +119,8 @@ model = tiny.model("llama")
 task = hw.Task("many", [(f"prompt number {i}", "x") for i in range(20_000)])
 scores = hw.score(model, task, batch_size=1)
 hooks = sum(len(m._forward_pre_hooks) + len(m._forward_hooks) for m in model.module.modules())
-print(scores.partial, 0 < len(scores.runs("many")) < 20_000, hooks, all(p.requires_grad for p in model.module.parameters()))
+trainable = all(p.requires_grad for p in model.module.parameters())
+print(scores.partial, 0 < len(scores.runs("many")) < 20_000, hooks, trainable)
 """
 
 
@@ -130,8 +131,12 @@ def test_a_real_ctrl_c_gives_what_is_done_and_leaves_no_hook() -> None:
     )  # a job in the background starts with Ctrl-C ignored
     command = [sys.executable, "-c", INTERRUPTED]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root, preexec_fn=heeded
-    ) as process:  # noqa: PLW1509
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=root,
+        preexec_fn=heeded,  # noqa: PLW1509
+    ) as process:
         assert process.stdout is not None and process.stderr is not None
         shown = b""
         while "gradient · many".encode() not in shown:  # the progress bar: some chunks have landed
@@ -271,7 +276,10 @@ def test_the_model_is_as_it_was_after_scoring() -> None:
 
 
 def test_a_real_encoder_is_scored() -> None:
-    """all-MiniLM has no masked-token head of its own: its embeddings serve as one, which is enough to hold ablation to its definition on real weights."""
+    """Ablation equals its definition on real weights.
+
+    all-MiniLM has no masked-token head: its embeddings serve as one.
+    """
     from tests.support.minilm import minilm
 
     model = minilm()

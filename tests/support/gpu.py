@@ -25,7 +25,8 @@ int ready() { return 1; }
 
 @functools.cache
 def cuda_guard() -> None:
-    """A CPU build of torch knows no cuda device; a guard that does nothing is enough for fake tensors to live on one."""
+    """A CPU build of torch knows no cuda device; a guard that does nothing is enough for
+    fake tensors to live on one."""
     if not torch.cuda.is_available():
         load_inline("headwidget_cuda_guard", GUARD, functions=["ready"], verbose=False)
 
@@ -37,7 +38,10 @@ def on_cuda(family: str) -> hw.Model:
 
 
 class Syncs(TorchDispatchMode):
-    """Counts what makes the host wait for the device. On a CPU, a copy to the host is `Tensor.cpu`, counted by the test itself."""
+    """Counts what makes the host wait for the device.
+
+    On a CPU, a copy to the host is `Tensor.cpu`, counted by the test itself.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""What the lab's tests share: a model of a test's own, what is left on it, and a way to act in the middle of a forward."""
+"""What the lab's tests share: a model of a test's own, what is left on it, and a way to
+act in the middle of a forward."""
 
 from __future__ import annotations
 

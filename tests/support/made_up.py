@@ -1,4 +1,5 @@
-"""Made-up scores that look like real ones: most heads do little, a few carry a task, some carry several."""
+"""Made-up scores that look like real ones: most heads do little, a few carry a task, some
+carry several."""
 
 from __future__ import annotations
 

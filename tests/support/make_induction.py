@@ -1,8 +1,12 @@
-"""Makes tests/data/induction.safetensors: a Llama of two layers without MLPs (theirs are zero), trained to continue random tokens that repeat.
+"""Makes tests/data/induction.safetensors: a Llama of two layers without MLPs (theirs are
+zero), trained to continue random tokens that repeat.
 
-`python -m tests.make_induction` takes about a minute on one core. The period of the repetition changes from line to line, so that positions alone do not
-give the answer: the next token is found by looking for an earlier copy of this one and taking what followed it, which needs a previous-token head below.
-With this seed all four heads of the upper layer become induction heads, and one of the lower layer's their previous-token head.
+`python -m tests.support.make_induction` takes about a minute on one core. The period of the
+repetition changes from line to line, so that positions alone do not give the answer:
+the next token is found by looking for an earlier copy of this one and taking what
+followed it, which needs a previous-token head below. With this seed all four heads of
+the upper layer become induction heads, and one of the lower layer's their
+previous-token head.
 """
 
 from __future__ import annotations
@@ -38,7 +42,8 @@ def module() -> Any:
 
 
 def lines(count: int, tokens: int, seen: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Token ids (count, tokens), each line repeating a random beginning; and 1 where the next token can be known, (count, tokens - 1)."""
+    """Token ids (count, tokens), each line repeating a random beginning; and 1 where the
+    next token can be known, (count, tokens - 1)."""
     first = len(tiny.SPECIAL)
     period = torch.randint(6, 24, (count, 1), generator=seen)
     at = torch.arange(tokens)[None]

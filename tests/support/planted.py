@@ -1,4 +1,5 @@
-"""Models whose weights are set by hand: one known head alone copies the answer, or some known heads alone can tell tasks apart."""
+"""Models whose weights are set by hand: one known head alone copies the answer, or some
+known heads alone can tell tasks apart."""
 
 from __future__ import annotations
 
@@ -14,11 +15,14 @@ LAYER, HEAD = 1, 2
 
 
 def planted() -> tuple[hw.Model, hw.Task, tuple[int, int]]:
-    """A Llama in which head (1, 2) moves every earlier token to the last position; all other heads and the MLPs whisper noise.
+    """A Llama in which head (1, 2) moves every earlier token to the last position; all
+    other heads and the MLPs whisper noise.
 
-    The prompt is one letter, five times, and the answer is the letter that follows it in the alphabet: the unembedding is shifted by
-    one against the embedding, so only what the head moved through its own 32 directions says which letter it is. The stream itself
-    is unembedded to nothing, because embeddings live in the first half of the width and the head writes to the second.
+    The prompt is one letter, five times, and the answer is the letter that follows it
+    in the alphabet: the unembedding is shifted by one against the embedding, so only
+    what the head moved through its own 32 directions says which letter it is. The
+    stream itself is unembedded to nothing, because embeddings live in the first half of
+    the width and the head writes to the second.
     """
     width, dim, letters = 64, 32, "abcdefghijklmnopqrstuvwxyz"
     module = tiny.build(
@@ -68,10 +72,13 @@ LABELS, NOISE = "xyz", "abcdefghijklmnop"
 def labelled(
     heads: Sequence[tuple[int, int]], *, dtype: torch.dtype = torch.float32, **changes: int
 ) -> hw.Model:
-    """A Llama in which only ``heads`` see which of x, y, z a prompt holds; all others see the noise letters around it alone.
+    """A Llama in which only ``heads`` see which of x, y, z a prompt holds; all others see
+    the noise letters around it alone.
 
-    Every head looks at all tokens evenly and writes nothing, so each layer sees the embeddings as they are. The three label letters embed in
-    directions of their own, which only the given heads' W_V reads; all the noise letters' directions are read by every head.
+    Every head looks at all tokens evenly and writes nothing, so each layer sees the
+    embeddings as they are. The three label letters embed in directions of their own,
+    which only the given heads' W_V reads; all the noise letters' directions are read by
+    every head.
     """
     sizes = {
         "hidden_size": 64,
@@ -104,7 +111,8 @@ def labelled(
 def letters(
     count: int, *, shuffled: bool = False, seed: int = 0, held_out: int = 0
 ) -> list[hw.Task]:
-    """Three tasks of ``count`` prompts, three noise letters with the task's own label letter somewhere among them; with ``shuffled``, anyone's."""
+    """Three tasks of ``count`` prompts, three noise letters with the task's own label
+    letter somewhere among them; with ``shuffled``, anyone's."""
     rng = random.Random(seed)
     found = []
     for name in LABELS:
@@ -121,7 +129,8 @@ HELPS, HARMS = (LAYER, HEAD), (2, 0)
 
 
 def helped_and_harmed() -> tuple[hw.Model, hw.Task]:
-    """The model of :func:`planted` with a second head that matters: (2, 0) writes as loudly as (1, 2), but another letter's direction."""
+    """The model of :func:`planted` with a second head that matters: (2, 0) writes as
+    loudly as (1, 2), but another letter's direction."""
     model, task, _ = planted()
     dim, letters = model.head_dim, 26
     own = slice(HARMS[1] * dim, (HARMS[1] + 1) * dim)

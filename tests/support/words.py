@@ -1,4 +1,4 @@
-"""Models whose tokenizer has every letter behind a space as one token, and relations between letters."""
+"""Models whose tokenizer has every letter behind a space as a token; relations of letters."""
 
 from __future__ import annotations
 

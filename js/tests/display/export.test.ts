@@ -1,11 +1,12 @@
 // What is saved: names stay data in a table and text in a drawing.
 
 import { describe, expect, it } from "vitest";
-import { csv, svg } from "../display/export";
-import { DEFAULTS, type Settings } from "../display/settings";
-import { viewsOf } from "../display/views";
-import type { Head, State, Store } from "../store";
-import { scoresOf, task } from "./fixtures";
+import { csv, type Drawing, svg, type Table } from "../../display/export";
+import { DEFAULTS, type Settings } from "../../display/settings";
+import { viewOf } from "../../display/views";
+import type { Head } from "../../scores/head_scores";
+import { Memo } from "../../scores/memo";
+import { scoresOf, task } from "../fixtures";
 
 const NAMES = [
   'say "hi", twice',
@@ -25,17 +26,13 @@ const scores = scoresOf(
   [4, 9],
 );
 
-function open(settings: Partial<Settings> = {}, selected: Head[] = []): Store {
-  const views = viewsOf(scores);
-  const state = {
-    ...DEFAULTS,
-    tasks: NAMES,
-    ...settings,
-    selected,
-    scores,
-    views,
-  } as unknown as State;
-  return { state, picture: () => views.picture(state) } as unknown as Store;
+function open(
+  settings: Partial<Settings> = {},
+  selected: Head[] = [],
+): Drawing & { readonly state: Table } {
+  const memo = new Memo(scores);
+  const state = { ...DEFAULTS, tasks: NAMES, ...settings, selected, scores, memo };
+  return { state, picture: () => viewOf(state).picture(memo, state) };
 }
 
 /** A table as a reader of CSV sees it. */

@@ -1,7 +1,8 @@
 // Colours, ranges, ticks, the slider's stops, and numbers as text.
 
 import { describe, expect, it } from "vitest";
-import palette from "../../tests/golden/palette.json";
+import palette from "../../../tests/golden/palette.json";
+import golden from "../../../tests/golden/scales.json";
 import {
   CATEGORIES,
   categoryColours,
@@ -10,7 +11,7 @@ import {
   type Rgb,
   ramp,
   stops,
-} from "../display/palette";
+} from "../../display/palette";
 import {
   barTicks,
   colourRange,
@@ -25,8 +26,9 @@ import {
   ticks,
   typed,
   unitOf,
-} from "../display/scales";
-import { type MapName, START } from "../display/settings";
+} from "../../display/scales";
+import type { MapName } from "../../display/settings";
+import { START } from "../../scores/threshold";
 
 const rangeOf = (values: number[], signed = false, cap: number | string | null = null): Range =>
   colourRange([Float32Array.from(values)], signed, cap);
@@ -44,7 +46,7 @@ describe("the colour bar", () => {
     expect(labels(many(0.002))).toEqual(["0.0000", "0.0005", "0.0010", "0.0015", "0.0020"]);
     expect(labels(many(0.002, [0.5]))).toEqual(["0.0000", "0.0005", "0.0010", "0.0015", "0.0020+"]);
   });
-  it("spans the same on both sides of zero for signed scores, with a plus at the end that needs it", () => {
+  it("spans the same on both sides of zero for signed scores, with a plus where needed", () => {
     expect(labels(many(0.2, [-5]), true)).toEqual(["−0.2+", "−0.1", "0.0", "0.1", "0.2"]);
     const range = rangeOf([-0.3, 0.1], true);
     expect(range.low).toBe(-range.high);
@@ -92,7 +94,7 @@ describe("colours", () => {
   it("are as many for dark pages as for light ones", () => {
     const sizes = (["light", "dark"] as const)
       .map((scheme) => CATEGORIES[scheme])
-      .map(({ own, several }) => [own.length, several.length]);
+      .map(({ single, several }) => [single.length, several.length]);
     expect(sizes[0]).toEqual(sizes[1]);
   });
   it("are pixels of red, green, blue and opacity", () => {
@@ -190,7 +192,8 @@ describe("the threshold's slider", () => {
       expect(at.map((stop) => position(at, stop))).toEqual(at.map((_, i) => i + 1));
       expect(unitOf(rule, "score")).not.toBe("");
       if (rule === "top") expect([at[0], at.at(-1)]).toEqual([1, heads]);
-      if (rule === "value") expect(at.at(-1)).toBeGreaterThanOrEqual(high); // the strongest head alone, or none
+      // The last stop keeps the strongest head alone, or none.
+      if (rule === "value") expect(at.at(-1)).toBeGreaterThanOrEqual(high);
       if (rule === "value") expect(at[0]).toBeGreaterThan(low);
     },
   );
@@ -209,4 +212,17 @@ describe("the threshold's slider", () => {
       expect(at[position(at, START[rule]) - 1]).toBe(START[rule]);
     }
   });
+});
+
+describe("the range of colours", () => {
+  it.each(golden.ranges)(
+    "span what Python's figure spans, case %#",
+    ({ values, signed, low, high, step }) => {
+      expect(colourRange([Float32Array.from(values)], signed, null)).toMatchObject({
+        low,
+        high,
+        step,
+      });
+    },
+  );
 });

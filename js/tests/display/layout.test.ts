@@ -1,9 +1,8 @@
 // Cells that can be seen, and maps that fit, in any width.
 
 import { describe, expect, it } from "vitest";
-import { arrange, layoutOf, SPACE } from "../display/layout";
-import type { Picture } from "../display/picture";
-import type { State } from "../store";
+import { arrange, layoutOf, SPACE } from "../../display/layout";
+import type { Picture } from "../../display/views/picture";
 
 const GRIDS = [
   [1, 1],
@@ -53,8 +52,9 @@ describe("columns", () => {
     for (const columns of [1, 2, 3, 4, 5, 6, 7, 8]) {
       expect(arrange({ ...room, width: 1600, columns }).columns).toBe(columns);
     }
-    expect(arrange({ ...room, width: 1600, columns: 20 }).columns).toBe(8); // no more than there are maps
-    expect(arrange({ ...room, width: 320, columns: 8 }).columns).toBeLessThan(8); // and no more than fit
+    // No more than there are maps, and no more than fit.
+    expect(arrange({ ...room, width: 1600, columns: 20 }).columns).toBe(8);
+    expect(arrange({ ...room, width: 320, columns: 8 }).columns).toBeLessThan(8);
   });
   it("are balanced: 8 maps where 5 fit stand 4 and 4", () => {
     for (const [width, across, down] of [
@@ -81,11 +81,7 @@ describe("columns", () => {
 describe("the layout of a picture", () => {
   const of = (layersOn: "y" | "x", legend: number, width = 1000) =>
     layoutOf(
-      {
-        width,
-        ratio: 2,
-        scores: { layers: Array.from({ length: 30 }), heads: 9 },
-      } as unknown as State,
+      { width, ratio: 2, scores: { layers: Array.from({ length: 30 }, (_, i) => i), heads: 9 } },
       {
         panels: [1, 2],
         layersOn,

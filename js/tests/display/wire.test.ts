@@ -1,59 +1,12 @@
-// The TypeScript twins agree with the golden fixtures that tests/test_reduce_golden.py reads too.
+// The wire is read as the golden fixtures say that Python writes it.
 
 import { describe, expect, it } from "vitest";
-import reduceCases from "../../tests/golden/reduce.json";
-import scales from "../../tests/golden/scales.json";
-import wireCase from "../../tests/golden/wire.json";
-import { colourRange } from "../display/scales";
-import { DEFAULTS, type Settings } from "../display/settings";
-import { viewsOf } from "../display/views";
-import { decode, type Header, type TaskScores } from "../display/wire";
-import * as reduce from "../scores/reduce";
-import { bytes, list, scoresOf, task } from "./fixtures";
+import wireCase from "../../../tests/golden/wire.json";
+import { decode, type Header } from "../../display/wire";
+import type { TaskScores } from "../../scores/head_scores";
+import { bytes, list } from "../fixtures";
 
-const orders = (one: TaskScores) => one.ranks.map((_, place) => one.order(place));
-
-describe.each(reduceCases)("$name", ({ values, layers, expected }) => {
-  const flat = values.map((run) => run.flat());
-  const one = task("one", flat);
-  const heads = values[0]![0]!.length;
-
-  it("reduces as Python does", () => {
-    expect(one.ranks).toEqual(expected.ranks);
-    expect(list(reduce.reduce(one, "mean"))).toEqual(expected.mean);
-    expect(list(reduce.reduce(one, "median"))).toEqual(expected.median);
-    expect(list(reduce.reduce(one, "always"))).toEqual(expected.always);
-    expect(list(reduce.reduce(one, "any"))).toEqual(expected.any);
-    expect(reduce.elbow(one.mean)).toBe(expected.elbow);
-    expect(reduce.top(one.mean, heads, 4)).toEqual(expected.top);
-    list(reduce.share(one.mean)).forEach((value, i) => {
-      expect(value).toBeCloseTo(expected.share[i]!, 6);
-    });
-  });
-
-  it.each(Object.entries(expected.agreement))("agrees at %s", (text, at) => {
-    const agreement = Number(text);
-    expect(reduce.runsNeeded(agreement, one.runs)).toBe(at.runs_needed);
-    expect(reduce.keptRank(one.ranks, one.runs, agreement)).toBe(at.kept_index);
-    const kept = list(reduce.orderStatistic(one, agreement));
-    expect(kept).toEqual(at.kept);
-    kept.forEach((value, i) => {
-      expect(value).toBeLessThanOrEqual(at.exact[i]!); // never overstated
-    });
-  });
-
-  it.each(Object.entries(expected.threshold))("counts the same heads at %s", (text, at) => {
-    const settings: Settings = { ...DEFAULTS, tasks: ["one"], threshold: Number(text) };
-    const passing = (signed: boolean, more: Partial<Settings> = {}): number[] =>
-      list(viewsOf(scoresOf([one], layers, signed)).picture({ ...settings, ...more }).passing!);
-    expect(passing(false)).toEqual(at.mean);
-    expect(passing(true)).toEqual(at.size); // signed scores by their size
-    expect(passing(false, { view: "agreement", agreement: 1 })).toEqual(at.always);
-    expect(passing(false, { view: "agreement", agreement: 0 })).toEqual(at.any);
-    if (one.ranks.length < one.runs) return; // understated: many.test.ts
-    expect(passing(false, { view: "agreement", agreement: 0.5 })).toEqual(at.half);
-  });
-});
+const orders = (task: TaskScores) => task.ranks.map((_, place) => task.order(place));
 
 describe("the wire", () => {
   const buffer = bytes(wireCase.buffer);
@@ -73,7 +26,7 @@ describe("the wire", () => {
     });
   });
 
-  it("understates scores between minimum and maximum by less than a step and never overstates them", () => {
+  it("understates scores between the ends by less than a step and never overstates them", () => {
     const long = decode(header, buffer).tasks[2]!;
     const runs = wireCase.values.long.map((run) => run.flat());
     for (let cell = 0; cell < long.mean.length; cell++) {
@@ -89,7 +42,7 @@ describe("the wire", () => {
     }
   });
 
-  it("says what rows and columns are called, where the scores come from, and what is known of a task", () => {
+  it("names rows and columns, where the scores come from, and what is known of a task", () => {
     const scores = decode(header, buffer);
     expect(scores.axes).toEqual(["Block", "Head"]);
     expect(scores.about.slice(0, 2)).toEqual([
@@ -133,17 +86,4 @@ describe("the wire", () => {
       "has 3 order statistics of 12 bits; this headwidget reads",
     );
   });
-});
-
-describe("colours", () => {
-  it.each(scales.ranges)(
-    "span what Python's figure spans, case %#",
-    ({ values, signed, low, high, step }) => {
-      expect(colourRange([Float32Array.from(values)], signed, null)).toMatchObject({
-        low,
-        high,
-        step,
-      });
-    },
-  );
 });

@@ -1,12 +1,18 @@
-// The views are the golden pictures that tests/test_views.py reads too: worked out by a third, tests/golden/reference.py.
+// The views are the golden pictures that tests/display/test_views.py reads too, worked out
+// independently by tests/golden/reference.py.
 
 import { describe, expect, it } from "vitest";
-import golden from "../../tests/golden/views.json";
-import { barTicks } from "../display/scales";
-import { DEFAULTS, type Settings, START } from "../display/settings";
-import { agreements, viewsOf } from "../display/views";
-import { decode, type Header } from "../display/wire";
-import { bytes, scoresOf, task } from "./fixtures";
+import golden from "../../../tests/golden/views.json";
+import { barTicks } from "../../display/scales";
+import { DEFAULTS, type Settings, type ViewName } from "../../display/settings";
+import { VIEWS, viewOf } from "../../display/views";
+import { agreements } from "../../display/views/agreement";
+import type { Picture } from "../../display/views/picture";
+import { decode, type Header } from "../../display/wire";
+import type { Scores } from "../../scores/head_scores";
+import { Memo } from "../../scores/memo";
+import { START } from "../../scores/threshold";
+import { bytes, scoresOf, task } from "../fixtures";
 
 interface Expected {
   readonly panels: readonly (readonly [string, number, string | null])[];
@@ -20,12 +26,17 @@ interface Expected {
   readonly legend: readonly (readonly [string, number])[];
 }
 
+const NAMES = Object.keys(VIEWS) as ViewName[];
+/** The picture of a view, worked out anew. */
+const pictureOf = (scores: Scores, settings: Settings): Picture =>
+  viewOf(settings).picture(new Memo(scores), settings);
 const bits = (mask: Uint8Array | null): string | null => mask && Array.from(mask).join("");
 
 describe.each(golden.scores)("$name", ({ header, buffer, maps, pictures }) => {
   const scores = decode(header as unknown as Header, bytes(buffer));
   const everything = scores.tasks.map((task) => task.name);
-  const views = viewsOf(scores); // one for all: what is kept from one picture must not leak into another
+  // One memo for all pictures: what is kept of one must not leak into another.
+  const memo = new Memo(scores);
   const cases = (pictures as unknown as [Partial<Settings>, Expected][]).map(
     ([asked, expected]) => {
       return { name: JSON.stringify(asked), asked, expected };
@@ -33,18 +44,14 @@ describe.each(golden.scores)("$name", ({ header, buffer, maps, pictures }) => {
   );
 
   it.each(cases)("$name", ({ asked, expected }) => {
-    const {
-      panels,
-      slots: _,
-      legend,
-      range,
-      passing,
-      ...found
-    } = views.picture({ ...DEFAULTS, tasks: everything, ...asked });
+    const settings = { ...DEFAULTS, tasks: everything, ...asked };
+    const picture = viewOf(settings).picture(memo, settings);
+    const { panels, legend, range, passing } = picture;
     expect(panels.map(({ title, passes }) => [title, bits(passes)])).toEqual(
       expected.panels.map(([title, , passes]) => [title, passes]),
     );
-    const shares = asked.view === "tasks" && asked.normalize === "share"; // sums differ in their last digit by the order of adding
+    // Sums differ in their last digit by the order of adding.
+    const shares = asked.view === "tasks" && asked.normalize === "share";
     panels.forEach(({ title, values }, i) => {
       const wanted = Float32Array.from(maps[expected.panels[i]![1]]!);
       if (shares) {
@@ -60,7 +67,8 @@ describe.each(golden.scores)("$name", ({ header, buffer, maps, pictures }) => {
     expect(range).toEqual(expected.range);
     expect(barTicks(range).map((tick) => tick.label)).toEqual(expected.bar);
     const { colours, label, layersOn, columns } = expected;
-    expect(found).toEqual({ colours, label, layersOn, columns, floor: null }); // no method with a control made these
+    // No method with a control made these: there is no floor.
+    expect(picture).toMatchObject({ colours, label, layersOn, columns, floor: null });
     expect(bits(passing)).toBe(expected.passing);
     expect(legend.map(({ name, count }) => [name, count])).toEqual(expected.legend);
   });
@@ -68,32 +76,32 @@ describe.each(golden.scores)("$name", ({ header, buffer, maps, pictures }) => {
   it("does not depend on what was asked before", () => {
     for (const { asked } of cases.slice().reverse().slice(0, 60)) {
       const settings = { ...DEFAULTS, tasks: everything, ...asked };
-      expect(views.picture(settings)).toEqual(viewsOf(scores).picture(settings));
+      expect(viewOf(settings).picture(memo, settings)).toEqual(pictureOf(scores, settings));
     }
   });
 });
 
 describe("settings", () => {
   it("are those of Python", () => {
-    expect({ ...DEFAULTS, tasks: null }).toEqual(golden.settings.defaults); // no tasks given: all of them
+    expect({ ...DEFAULTS, tasks: null }).toEqual(golden.settings.defaults); // null: all tasks
     expect(START).toEqual(golden.settings.start);
   });
 });
 
 describe("the noise floor", () => {
-  const known = (name: string, runs: number[][], floor: number | null) => ({
+  const floored = (name: string, runs: number[][], floor: number | null) => ({
     ...task(name, runs),
     floor,
   });
   const scores = scoresOf(
-    [known("a", [[1, -3]], 0.5), known("b", [[2, 2]], 0.25), known("c", [[1, 1]], null)],
+    [floored("a", [[1, -3]], 0.5), floored("b", [[2, 2]], 0.25), floored("c", [[1, 1]], null)],
     [0],
     true,
   );
 
   it("is the largest of the tasks shown, on the scale of the numbers", () => {
     const floor = (asked: Partial<Settings>): number | null =>
-      viewsOf(scores).picture({ ...DEFAULTS, tasks: ["a", "b", "c"], ...asked }).floor;
+      pictureOf(scores, { ...DEFAULTS, tasks: ["a", "b", "c"], ...asked }).floor;
     expect(floor({})).toBe(0.5);
     expect(floor({ tasks: ["b"] })).toBe(0.25);
     expect(floor({ normalize: "share" })).toBe(0.125);
@@ -120,11 +128,10 @@ describe("rows that are not scored yet", () => {
 
   it("pass no threshold, in any view", () => {
     const asked = { ...DEFAULTS, tasks: ["a"], threshold: 0 };
-    for (const view of ["tasks", "agreement", "categories"] as const) {
-      expect([...viewsOf(scores).picture({ ...asked, view }).passing!]).toEqual([1, 1, 0, 0]);
-    }
-    expect([
-      ...viewsOf(scores).picture({ ...asked, rule: "percent", threshold: 100 }).passing!,
-    ]).toEqual([1, 1, 0, 0]);
+    const passing = (more: Partial<Settings>) => [
+      ...pictureOf(scores, { ...asked, ...more }).passing!,
+    ];
+    for (const view of NAMES) expect(passing({ view })).toEqual([1, 1, 0, 0]);
+    expect(passing({ rule: "percent", threshold: 100 })).toEqual([1, 1, 0, 0]);
   });
 });

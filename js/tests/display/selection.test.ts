@@ -1,13 +1,23 @@
 // What clicks, boxes, labels and buttons do to the selection.
 
 import { describe, expect, it } from "vitest";
-import { inBox, inMask, inverted, selectedCells, toggled, withMany } from "../display/selection";
-import type { Head, State } from "../store";
-import { scoresOf, task } from "./fixtures";
+import {
+  inBox,
+  inMask,
+  inverted,
+  type Selection,
+  selectedCells,
+  toggled,
+  withMany,
+} from "../../display/selection";
+import type { Head, Scores } from "../../scores/head_scores";
+import { scoresOf, task } from "../fixtures";
 
 const scores = scoresOf([task("a", [[1, 2, 3, 4, 5, 6]])], [2, 5, 9]); // 3 layers of 2 heads
-const state = (selected: Head[], of: State["scores"] = scores): State =>
-  ({ scores: of, selected }) as unknown as State;
+const state = (selected: Head[], of: Scores | null = scores): Selection => ({
+  scores: of,
+  selected,
+});
 const [a, b, c]: Head[] = [
   [1, 2],
   [3, 4],

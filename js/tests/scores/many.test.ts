@@ -1,15 +1,18 @@
-// Of more than 33 runs the browser has some order statistics only: what it says of agreement is understated, never overstated.
+// Of more than 33 runs the browser has some order statistics only: what it says of agreement is
+// understated, never overstated.
 
 import { describe, expect, it } from "vitest";
-import many from "../../tests/golden/many.json";
-import { DEFAULTS, type Settings } from "../display/settings";
-import { viewsOf } from "../display/views";
-import { decode, type Header } from "../display/wire";
-import { orderStatistic, reaching } from "../scores/reduce";
-import { bytes } from "./fixtures";
+import many from "../../../tests/golden/many.json";
+import { DEFAULTS, type Settings } from "../../display/settings";
+import { viewOf } from "../../display/views";
+import { decode, type Header } from "../../display/wire";
+import { Memo } from "../../scores/memo";
+import { orderStatistic, reaching } from "../../scores/reduce";
+import { cut } from "../../scores/threshold";
+import { bytes } from "../fixtures";
 
 const scores = decode(many.header as unknown as Header, bytes(many.buffer));
-const views = viewsOf(scores);
+const memo = new Memo(scores);
 
 /** The float32 right above a number. */
 function after(value: number): number {
@@ -39,14 +42,16 @@ describe.each(scores.tasks)("$name", (task) => {
     (direction) => {
       let [seen, there] = [0, 0];
       for (let of = 0; of < heads; of++) {
-        // Thresholds at every run of the head and right beside it: where rounding the wrong way would show.
+        // Thresholds at every run of the head and right beside it, where wrong rounding shows.
         for (const value of new Set(sorted[of]!)) {
           for (const edge of [value, after(value), before(value)].map((one) => one * direction)) {
             const got = reaching(task, edge, direction)[of]!;
-            expect(reaching({ ...task, all: () => null }, edge, direction)[of]).toBe(got); // searched in steps or in maps
+            // Searched in steps or in maps, the count is the same.
+            expect(reaching({ ...task, all: () => null }, edge, direction)[of]).toBe(got);
             const exact = count(of, edge, direction);
             expect(got, `head ${of} at ${edge}`).toBeLessThanOrEqual(exact);
-            if (exact === task.runs || got === task.runs) expect(got).toBe(exact); // Always and Any are exact
+            // Always and Any are exact.
+            if (exact === task.runs || got === task.runs) expect(got).toBe(exact);
             if (exact === 0 || got === 0) expect(got).toBe(exact);
             if (of < 4) continue;
             seen += got;
@@ -80,8 +85,8 @@ describe.each(scores.tasks)("$name", (task) => {
     rules.push({ rule: "elbow", threshold: 1 }, { rule: "elbow", threshold: 0.01 });
     for (const rule of rules) {
       const settings: Settings = { ...DEFAULTS, ...rule, view: "agreement", sign };
-      const edge = views.cut(task, settings)!;
-      const got = views.counts(task, settings)!;
+      const edge = cut(memo, task, settings)!;
+      const got = viewOf(settings).reached(memo, task, settings)!;
       for (let cell = 0; cell < heads; cell++) {
         const [up, down] = [count(cell, edge, 1), count(cell, edge, -1)];
         const exact = sign === "helps" ? up : sign === "hurts" ? down : Math.max(up, down);

@@ -1,0 +1,89 @@
+"""Checks of what interventions are called with: scores of this very model, numbers of heads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headwidget.models import Model
+from headwidget.scores import HeadScores
+from headwidget.scoring import checks
+
+
+def head_counts(k: Any, model: Model) -> list[int]:
+    """The numbers of heads that were asked for, smallest first."""
+    several = isinstance(k, Iterable) and not isinstance(k, str)
+    counts = [checks.plain(count) for count in (k if several else [k])]
+    layers, heads = model.shape
+    if not counts:
+        raise ValueError("k is one or more numbers of heads, such as (1, 4, 16); got none.")
+    for count in counts:
+        if not checks.is_whole(count) or count < 1:
+            raise ValueError(f"k is a number of heads, 1 or more, or several; got {count!r}.")
+        if count > layers * heads:
+            raise ValueError(
+                f"k = {count} is more heads than {model.name} has: "
+                f"{layers} layers x {heads} heads = {layers * heads}."
+            )
+    return sorted(set(counts))
+
+
+def named_scores(scores: Any, model: Model, stacklevel: int) -> dict[str, HeadScores]:
+    """Every scores by a name, each checked to be this model's."""
+    pairs = _pairs(scores)
+    if not pairs:
+        raise ValueError("no scores: give what hw.score gives, or several as {'name': scores, …}.")
+    named: dict[str, HeadScores] = {}
+    for name, one_scores in pairs:
+        if not isinstance(one_scores, HeadScores):
+            raise TypeError(
+                "scores must be what hw.score or hw.open gives, or several as "
+                f"{{'name': scores, …}}; got a {type(one_scores).__name__}."
+            )
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"each scores' name must be text; got {name!r}.")
+        if name in named:
+            raise ValueError(
+                f"two scores are named {name!r}; give each a name of its own: "
+                "{'name': scores, …}."
+            )
+        same_model(name, one_scores, model, stacklevel + 1)
+        named[name] = one_scores
+    return named
+
+
+def _pairs(scores: Any) -> list[tuple[Any, Any]]:
+    """(name, scores) of a mapping, of one scores, or of several, named by their methods."""
+    if isinstance(scores, Mapping):
+        return list(scores.items())
+    if isinstance(scores, HeadScores) or not isinstance(scores, Iterable):
+        scores = [scores]
+    return [(getattr(one_scores, "method", ""), one_scores) for one_scores in scores]
+
+
+def same_model(name: str, scores: HeadScores, model: Model, stacklevel: int) -> None:
+    """Refuse scores of another model, and warn where they do not say of which they are.
+
+    ``stacklevel`` is the one of a warning that the caller would issue itself.
+    """
+    if scores.shape != model.shape or scores.layers != tuple(layer.index for layer in model.layers):
+        (layers, heads), (rows, columns) = scores.shape, model.shape
+        raise ValueError(
+            f"the scores {name!r} are of {layers} layers x {heads} heads, {model.name} has "
+            f"{rows} x {columns}: they are of another model."
+        )
+    weights = scores.record.weights
+    if weights is None:
+        warnings.warn(
+            f"the scores {name!r} do not say which weights they are of; they are taken to be "
+            f"{model.name}'s.",
+            stacklevel=stacklevel + 1,
+        )
+    elif weights != model.fingerprint():
+        raise ValueError(
+            f"the scores {name!r} are of other weights "
+            f"({scores.record.model or 'unknown model'}) than {model.name}'s: "
+            "its top heads are not theirs. "
+            "Score this very model, with hw.score(model, …)."
+        )

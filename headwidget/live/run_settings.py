@@ -1,0 +1,115 @@
+"""The settings of a lab's next run, checked; and the view's settings that its scores reset."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headwidget.scores import HeadScores, provenance
+from headwidget.scoring import registry
+from headwidget.tasks import Task
+
+PROMPTS = 20
+"""Prompts of each task that a run scores unless the user says otherwise."""
+KEYWORDS = ("method", "asked", "prompts")
+"""The settings that ``lab.run`` takes by name; its other keywords are options of the method."""
+
+
+def check(sources: Mapping[str, Task], name: str, value: Any) -> Any:
+    """The value of a setting, normalised; ``ValueError`` with a sentence where it is wrong."""
+    if name == "method":
+        registry.find(value)
+        return value
+    if name == "options":
+        return _options(value)
+    if name == "prompts":
+        return _prompts(value)
+    return _task_names(sources, value)
+
+
+def _options(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise ValueError(
+            "options is a dict of the method's options, such as {'replace': 'mean'}; "
+            f"got {value!r}."
+        )
+    return dict(value)
+
+
+def _prompts(value: Any) -> int | None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise ValueError(
+            "prompts is how many prompts of each task are scored, 1 or more, or None for all; "
+            f"got {value!r}."
+        )
+    return value
+
+
+def _task_names(sources: Mapping[str, Task], value: Any) -> list[str]:
+    """The names of the tasks to score, which may be asked for by name or by Task."""
+    is_single = isinstance(value, (str, Task)) or not isinstance(value, Iterable)
+    names = [_task_name(sources, task) for task in ([value] if is_single else value)]
+    if unknown := [name for name in names if name not in sources]:
+        raise ValueError(f"the lab has no task {unknown[0]!r}; it has {_listed(sources)}.")
+    if not names or len(set(names)) < len(names):
+        raise ValueError("asked names the tasks of the next run, one or more, each once.")
+    return names
+
+
+def _task_name(sources: Mapping[str, Task], task: Any) -> str:
+    if isinstance(task, str):
+        return task
+    if not isinstance(task, Task):
+        raise ValueError(f"asked names tasks of the lab, {_listed(sources)}; got {task!r:.60}.")
+    if task.name in sources and list(task.examples) != list(sources[task.name].examples):
+        raise ValueError(
+            f"the lab's task {task.name!r} has other prompts than this one; make a lab of it: "
+            "hw.live(model, [task])."
+        )
+    return task.name
+
+
+def _listed(sources: Mapping[str, Task]) -> str:
+    return ", ".join(map(repr, sources))
+
+
+def split(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What ``lab.run`` was called with, as settings of the lab and options of the method.
+
+    >>> split({"tasks": ["copy"], "replace": "mean"})
+    ({'asked': ['copy']}, {'replace': 'mean'})
+    """
+    settings: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    for keyword, value in keywords.items():
+        name = "asked" if keyword == "tasks" else keyword
+        (settings if name in KEYWORDS else options)[name] = value
+    return settings, options
+
+
+def check_misspelt(method: str, options: Iterable[str]) -> None:
+    """``TypeError`` for an option that the method lacks and that looks like a setting."""
+    fields = {field.name for field in dataclasses.fields(registry.find(method).options)}
+    for name in options:
+        if name not in fields and difflib.get_close_matches(name, (*KEYWORDS, "tasks"), 1):
+            raise TypeError(
+                f"lab.run has no {name!r}; it takes method, tasks, prompts, and the options of "
+                "the method."
+            )
+
+
+def reset(before: HeadScores, after: HeadScores, rule: str, final: bool) -> dict[str, Any]:
+    """The view's settings that change when other scores are shown, with their new values."""
+    is_other = (before.method, before.signed) != (after.method, after.signed)
+    reset: dict[str, Any] = {}
+    if before.tasks != after.tasks:
+        reset |= {"task": None, "isolated": None, "tasks": list(after.tasks)}
+    if is_other and rule == "value":
+        reset["threshold"] = None
+    if final and (normalize := provenance.display(after).get("normalize")):
+        reset["normalize"] = normalize
+    elif not final and is_other:
+        reset["normalize"] = None
+    return reset

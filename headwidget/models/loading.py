@@ -1,0 +1,176 @@
+"""Loading a model: by name, from a folder, the embedded one, or one the user already has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from headwidget.models import embedded, sixteen_bit
+from headwidget.models.families import FAMILIES
+from headwidget.models.model import Model
+
+
+def load(
+    model: Any = None,
+    tokenizer: Any = None,
+    *,
+    dtype: Any = None,
+    device_map: Any = None,
+    **options: Any,
+) -> Model:
+    """A model ready to be scored.
+
+    - ``load()``: the embedded SmolLM2-135M-Instruct, offline; brought once by name and
+      checksum.
+    - ``load("org/name")`` or ``load("folder", dtype=…, device_map=…)``: from the hub or a
+      folder, by transformers' ``from_pretrained``, which also takes any further
+      ``options``. Without ``dtype``: float32 on CPU (16-bit is several times slower
+      there), else the checkpoint's own.
+    - ``load(model, tokenizer)``: what you already have, unchanged.
+
+    >>> import headwidget as hw
+    >>> hw.load().shape
+    (30, 9)
+    """
+    changes = dtype is not None or device_map is not None or bool(options)
+    if isinstance(model, Model) and tokenizer is None and not changes:
+        return model
+    if isinstance(model, (nn.Module, Model)):
+        return _of_loaded(model, tokenizer, changes)
+    if model is not None and not isinstance(model, (str, os.PathLike)):
+        raise TypeError(
+            "hw.load takes a name, a folder, or a model and its tokenizer; "
+            f"got a {type(model).__name__}."
+        )
+    source = embedded.folder() if model is None else model
+    name = embedded.NAME if model is None else str(model)
+    return _from_pretrained(source, tokenizer, dtype, device_map, options, name=name)
+
+
+def _of_loaded(model: nn.Module | Model, tokenizer: Any, changes: bool) -> Model:
+    """The user's own model with its tokenizer."""
+    if tokenizer is None and isinstance(model, nn.Module):
+        raise ValueError(
+            "hw.load(model) needs the model's tokenizer too: hw.load(model, tokenizer)."
+        )
+    if tokenizer is not None and (not callable(tokenizer) or isinstance(tokenizer, nn.Module)):
+        raise TypeError(
+            "the tokenizer must be one, e.g. AutoTokenizer.from_pretrained(name); "
+            f"got a {type(tokenizer).__name__}."
+        )
+    if changes:
+        raise ValueError(
+            "dtype, device_map and loading options apply to a model that is loaded by name; "
+            "this one is already loaded."
+        )
+    module = model.module if isinstance(model, Model) else model
+    sixteen_bit.check(module)
+    return Model(module, tokenizer)
+
+
+_ORIGIN = (
+    "revision",
+    "token",
+    "cache_dir",
+    "local_files_only",
+    "subfolder",
+    "force_download",
+    "proxies",
+    "trust_remote_code",
+)
+"""Options that say where a model comes from: its configuration and tokenizer need them too."""
+
+_AUTO_CLASSES = {
+    "causal": "AutoModelForCausalLM",
+    "masked": "AutoModelForMaskedLM",
+    "image-text": "AutoModelForImageTextToText",
+}
+
+
+def _from_pretrained(
+    source: str | os.PathLike[str],
+    tokenizer: Any,
+    dtype: Any,
+    device_map: Any,
+    options: dict[str, Any],
+    *,
+    name: str,
+) -> Model:
+    import transformers
+
+    gpu = device_map is None and torch.cuda.is_available()
+    cpu = not gpu and device_map in (None, "cpu")
+    if dtype is None:
+        dtype = torch.float32 if cpu else "auto"
+    if cpu and str(dtype).removeprefix("torch.") in ("bfloat16", "float16"):
+        sixteen_bit.refuse_where_deadly()  # before gigabytes are read
+    looks_local = str(source).startswith((".", "~", os.sep)) or str(source).count("/") > 1
+    if looks_local and not Path(source).is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {str(source)!r}; a name on the hub looks like 'org/name', and "
+            "hw.load() gives the embedded model."
+        )
+    origin = {key: options[key] for key in _ORIGIN if key in options}
+    try:
+        config = transformers.AutoConfig.from_pretrained(source, **origin)
+        family = FAMILIES.get(config.model_type)
+        auto = getattr(transformers, _AUTO_CLASSES[family.head if family else "causal"])
+        with _quietly(transformers):
+            module, info = auto.from_pretrained(
+                source, dtype=dtype, device_map=device_map, output_loading_info=True, **options
+            )
+        if tokenizer is None:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source, **origin)
+    except ImportError as error:
+        raise ImportError(
+            f"{name!r} could not be loaded: a package is missing ({_first_line(error)}). "
+            "Install it and load again."
+        ) from error
+    except TypeError as error:
+        if "unexpected keyword" not in str(error):
+            raise
+        raise TypeError(
+            f"{name!r} could not be loaded: {_first_line(error)}. hw.load takes dtype, "
+            "device_map, revision, token and what from_pretrained takes."
+        ) from error
+    except OSError as error:
+        where = "the folder" if Path(source).is_dir() else "the hub"
+        raise OSError(
+            f"{name!r} could not be loaded from {where} ({_first_line(error)}). Check the name "
+            "and the network, give a local folder, or use hw.load() for the embedded model, "
+            "which works offline."
+        ) from error
+    if missing := sorted(info["missing_keys"]):
+        raise ValueError(
+            f"{name!r} lacks {len(missing)} of {type(module).__name__}'s weights "
+            f"({missing[0]}, …): they would be random and every score noise. "
+            "Load a checkpoint that was saved with its language-model head."
+        )
+    if gpu:
+        module.to("cuda")
+    module.eval()
+    sixteen_bit.check(module)
+    return Model(module, tokenizer, name=name)
+
+
+class _quietly:
+    """Hides transformers' progress bar while a model loads: it is noise above the widget."""
+
+    def __init__(self, transformers: Any) -> None:
+        self.logging = transformers.utils.logging
+
+    def __enter__(self) -> None:
+        self.was_on = self.logging.is_progress_bar_enabled()
+        self.logging.disable_progress_bar()
+
+    def __exit__(self, *_: object) -> None:
+        if self.was_on:
+            self.logging.enable_progress_bar()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,148 @@
+"""Checks of what scores are made from: arrays, names, run labels, layers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from headwidget.scores.reduce import Array
+
+
+def name(text: object, what: str) -> str:
+    """A name that people and files can hold; ``what`` says whose it is in the error."""
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"{what} must be text and not empty; got {text!r}.")
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError(
+            f"{what} has half a letter (a lone surrogate), which no file can hold: {text!r}."
+        )
+    return text
+
+
+def values_by_task(arrays: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+    """The scores of every task, (run, layer, head), with the same layers x heads in all."""
+    if not isinstance(arrays, Mapping):
+        raise TypeError(
+            "from_arrays takes a dict, {'task': array of (run, layer, head)}; "
+            f"got a {type(arrays).__name__}."
+        )
+    values = {name(task, "a task's name"): scores(task, array) for task, array in arrays.items()}
+    if not values:
+        raise ValueError(
+            "no scores: from_arrays needs at least one task, as "
+            "{'task': array of (run, layer, head)}."
+        )
+    if len({v.shape[1:] for v in values.values()}) > 1:
+        shapes = ", ".join(f"{task!r} {v.shape[1]} x {v.shape[2]}" for task, v in values.items())
+        raise ValueError(f"all tasks must have the same layers x heads; got {shapes}.")
+    return values
+
+
+def scores(task: str, array: npt.ArrayLike) -> Array:
+    """A read-only float32 copy of one task's scores, (run, layer, head)."""
+    raw = np.asarray(array)
+    if raw.dtype.kind not in "fiub":
+        raise ValueError(
+            f"task {task!r}: scores must be real numbers; got an array of {raw.dtype}."
+        )
+    if raw.ndim == 2:
+        raw = raw[None]
+    if raw.ndim != 3 or 0 in raw.shape:
+        raise ValueError(
+            f"task {task!r}: scores must be (run, layer, head) or (layer, head), "
+            f"none of them 0; got {np.asarray(array).shape}."
+        )
+    with np.errstate(over="ignore"):
+        values = raw.astype(np.float32, order="C", copy=True)
+    not_finite = np.argwhere(~np.isfinite(values))
+    if len(not_finite):
+        run, layer, head = (int(i) for i in not_finite[0])
+        what = "NaN" if np.isnan(values[run, layer, head]) else "infinite in float32"
+        raise ValueError(
+            f"task {task!r}: {len(not_finite)} scores are not finite; the first, "
+            f"at run {run}, layer {layer}, head {head}, is {what}."
+        )
+    values.setflags(write=False)
+    return values
+
+
+def layer_numbers(layers: Sequence[int] | None, depth: int) -> tuple[int, ...]:
+    """The model's own number of each of ``depth`` rows; 0, 1, 2, … by default."""
+    if layers is None:
+        return tuple(range(depth))
+    numbers = tuple(operator.index(n) for n in layers)
+    if len(numbers) != depth or len(set(numbers)) != depth or min(numbers) < 0:
+        raise ValueError(
+            f"layers must give each of the {depth} rows a number of its own, 0 or more; "
+            f"got {list(numbers)}."
+        )
+    return numbers
+
+
+def run_labels(
+    runs: Mapping[str, Sequence[str]], values: Mapping[str, Array]
+) -> dict[str, tuple[str, ...]]:
+    """The label of every run of every task; "run 0", "run 1", … where a task has none."""
+    of_scored_tasks("runs", runs, values)
+    labels = {}
+    for task, v in values.items():
+        asked = runs.get(task)
+        texts = tuple(f"run {i}" for i in range(len(v))) if asked is None else tuple(asked)
+        for text in texts:
+            if not isinstance(text, str):
+                raise ValueError(f"task {task!r}: run labels must be text; got {text!r}.")
+        if len(texts) != len(v):
+            raise ValueError(f"task {task!r} has {len(v)} runs but {len(texts)} run labels.")
+        labels[task] = texts
+    return labels
+
+
+def categories_by_task(
+    categories: Mapping[str, str], values: Mapping[str, Array]
+) -> dict[str, str]:
+    """The category of each task that has one."""
+    of_scored_tasks("categories", categories, values)
+    return {
+        task: name(category, f"the category of task {task!r}")
+        for task, category in categories.items()
+    }
+
+
+def of_scored_tasks(what: str, by_task: Mapping[str, object], values: Mapping[str, Array]) -> None:
+    """Refuse names of tasks that have no scores."""
+    if unknown := [task for task in by_task if task not in values]:
+        raise ValueError(
+            f"{what} names tasks that have no scores: {', '.join(map(repr, unknown))}."
+        )
+
+
+def aspects_by_name(
+    aspects: Mapping[str, Mapping[str, npt.ArrayLike]], values: Mapping[str, Array]
+) -> dict[str, Mapping[str, Array]]:
+    """The aspects' values, task by task, in the shapes of the scores themselves."""
+    return {
+        name(aspect, "an aspect's name"): _aspect(aspect, arrays, values)
+        for aspect, arrays in aspects.items()
+    }
+
+
+def _aspect(
+    aspect: str, arrays: Mapping[str, npt.ArrayLike], values: Mapping[str, Array]
+) -> Mapping[str, Array]:
+    of_aspect = {task: scores(f"{task} ({aspect})", array) for task, array in arrays.items()}
+    if _shapes(of_aspect) != _shapes(values):
+        raise ValueError(
+            f"aspect {aspect!r} must have the tasks, runs, layers and heads of the scores "
+            "themselves."
+        )
+    return MappingProxyType({task: of_aspect[task] for task in values})
+
+
+def _shapes(values: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
+    return {task: v.shape for task, v in values.items()}

@@ -1,0 +1,395 @@
+"""One scoring under way: runs a method's jobs, stores what they yield, and makes HeadScores."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from headwidget.models import Model, hooks
+from headwidget.scores import HeadScores, chance
+from headwidget.scores.record import Dropped, Record, TaskRecord, digest
+from headwidget.scoring.batch import batches, correct, forward, plan
+from headwidget.scoring.cells import Cells
+from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
+from headwidget.scoring.encode import Encoded, EncodedTask
+from headwidget.scoring.memory import halving
+from headwidget.scoring.yielded import Checker
+from headwidget.tasks import Task
+
+if TYPE_CHECKING:
+    from headwidget.scoring.contract import Method
+
+Note = Callable[[str, float], None]
+
+
+@dataclass
+class Scoring:
+    """What was asked, and the scores that have landed."""
+
+    model: Model
+    method: Method
+    options: Any
+    tasks: list[EncodedTask]
+    batch_size: int | None
+    seed: int
+    sources: Sequence[Task] = ()
+    """The tasks as text."""
+    report: Report = field(default_factory=Report)
+    """All that the method has reported so far."""
+    halved: list[int] = field(default_factory=list)
+    """The batch sizes that were tried after memory ran out."""
+    _dropped: dict[str, Dropped] = field(default_factory=dict)
+    _accuracy: dict[str, TaskRecord] = field(default_factory=dict)
+    """By task, where it was measured before scoring."""
+
+    def __post_init__(self) -> None:
+        self._cells = Cells(self.model.shape)
+        self._checker = Checker(self.method.name, self.model)
+        self._aspects: list[str] | None = None
+
+    # ---- running ----
+
+    def steps(self) -> tuple[float, str]:
+        """The number of steps and their unit."""
+        return self.method.steps(self.tasks, self.options)
+
+    def land(self, note: Note) -> Iterator[tuple[EncodedTask, Chunk]]:
+        """Score everything; yield each chunk once it is stored.
+
+        ``note(what, steps)`` is called for every step that is done.
+        """
+        counted = self._counted(note)
+        groups = [self.tasks] if self.method.together else [[task] for task in self.tasks]
+        for tasks in groups:
+            start = functools.partial(self._run, tasks, counted)
+            for yielded in self._halving(start):
+                task, chunk = self._store(yielded, tasks)
+                if not self.method.together:
+                    note(task.name, len(chunk.runs) * chunk.values.shape[1] / self.model.shape[0])
+                yield task, chunk
+            for task in tasks:
+                self._checker.complete(task, self._expected(task), len(self.done(task)))
+
+    def _run(self, tasks: Sequence[EncodedTask], note: Note) -> Iterator[Chunk]:
+        """The chunks of one job; its reports are taken in here."""
+        rest, left = self._not_done(tasks)
+        job = Job(
+            self.model,
+            tuple(rest),
+            self.batch_size,
+            self.options,
+            self.seed,
+            tuple(self.sources),
+            note,
+        )
+        yielded = self.method.run(job)
+        self._checker.iterable(yielded)
+        for item in map(self._checker.known_kind, yielded):
+            if isinstance(item, Report):
+                self._take(item, tasks)
+            elif left is None:
+                yield item
+            else:  # indices into the examples that are not done yet
+                yield self._renumbered(item, rest[0], left)
+
+    def _not_done(
+        self, tasks: Sequence[EncodedTask]
+    ) -> tuple[Sequence[EncodedTask], list[int] | None]:
+        """The tasks to score, and for a task of which a part is done, the runs that are not.
+
+        Only where a task's runs are its examples can a part be scored alone.
+        """
+        task = tasks[0]
+        done = set(self.done(task))
+        if self.method.together or not done or task.name in self.report.tasks:
+            return tasks, None
+        left = [i for i in range(len(task.examples)) if i not in done]
+        return [_only(task, left)], left
+
+    def _renumbered(self, chunk: Chunk, rest: EncodedTask, left: Sequence[int]) -> Chunk:
+        self._checker.chunk(chunk, rest, [example.label for example in rest.examples])
+        return dataclasses.replace(chunk, runs=tuple(left[i] for i in chunk.runs))
+
+    def _take(self, report: Report, tasks: Sequence[EncodedTask]) -> None:
+        """Add a report to what was reported before."""
+        self._checker.report(report, tasks)
+        later = self.report.extended(report)
+        for task in tasks:
+            landed = self._cells.of(task.name)
+            labels = later.tasks.get(task.name, TaskReport()).labels
+            if landed is not None and labels is not None and len(labels) != len(landed):
+                raise ValueError(
+                    f"method {self.method.name!r}, task {task.name!r}: {len(labels)} labels were "
+                    f"reported after chunks of {len(landed)} runs; report labels first."
+                )
+        self.report = later
+
+    def _store(self, chunk: Chunk, tasks: Sequence[EncodedTask]) -> tuple[EncodedTask, Chunk]:
+        """Check a chunk and store it; its task, and the chunk as arrays."""
+        task = self._checker.task(chunk.task, tasks)
+        labels = self.labels(task)
+        chunk = self._checker.chunk(chunk, task, labels)
+        aspects = sorted(chunk.aspects)
+        if self._aspects is not None and aspects != self._aspects:
+            raise ValueError(
+                f"method {self.method.name!r} yielded chunks with the aspects {self._aspects} "
+                f"and with {aspects}; all chunks must have the same."
+            )
+        self._aspects = aspects
+        self._cells.put(chunk, len(labels))
+        return task, chunk
+
+    def _counted(self, note: Note) -> Note:
+        """The ``note`` of a job: counts the steps of a method that counts its own.
+
+        Where memory ran out and the method starts over, its steps are taken back.
+        """
+        done, restarts = 0.0, 0
+
+        def counted(what: str, steps: float) -> None:
+            nonlocal done, restarts
+            if not self.method.together:
+                return note(what, 0)
+            started_over, restarts = len(self.halved) != restarts, len(self.halved)
+            undone, done = (done, steps) if started_over else (0.0, done + steps)
+            note(what, steps - undone)
+
+        return counted
+
+    def _halving(self, start: Callable[[], Iterator[Chunk]]) -> Iterator[Chunk]:
+        """What ``start`` yields; where memory runs out, it starts again with half the batch."""
+
+        def halved(size: int) -> None:
+            self.batch_size = size
+            self.halved.append(size)
+
+        return halving(lambda _: start(), self.batch_size, usual=self._usual_batch, halved=halved)
+
+    def _usual_batch(self) -> int:
+        """How many prompts run together where the user did not say."""
+        chosen: int | None = getattr(self.options, "batch", None)
+        if chosen:
+            return chosen
+        largest = 1
+        for task in self.tasks:
+            largest = max(largest, *map(len, plan(task.examples, self.model, None)))
+        return largest
+
+    def keep_correct(self) -> None:
+        """Leave out the prompts whose answer is not the model's own first choice."""
+        tasks, sources = [], []
+        for task, source in zip(self.tasks, self.sources):
+            right = self._answered(task)
+            kept = [int(i) for i in np.flatnonzero(right[0])]
+            if not kept:
+                raise ValueError(
+                    f"task {task.name!r}: the model answers none of its {len(right[0])} prompts "
+                    "right, so only_correct leaves nothing to score."
+                )
+            wrong = [task.examples[i].label for i in np.flatnonzero(~right[0])]
+            if wrong:
+                why = "the answer is not the model's first choice"
+                self._dropped[task.name] = Dropped(why, len(wrong), tuple(wrong))
+            self._accuracy[task.name] = _accuracy(task.examples, right)
+            tasks.append(_only(task, kept))
+            examples = [source.examples[i] for i in kept]
+            sources.append(Task(source.name, examples, source.category, tasks[-1].held_out))
+        self.tasks, self.sources = tasks, sources
+        self.method.check_tasks(self.model, tasks, self.options)
+
+    def _answered(self, task: EncodedTask) -> npt.NDArray[np.bool_]:
+        """(2, example): is the answer the model's first choice; does it beat its foil?"""
+        right = np.zeros((2, len(task.examples)), bool)
+        for batch in batches(task.examples, self.model, self.batch_size):
+            with hooks.scoring(self.model):
+                answered = correct(forward(self.model, batch), batch)
+                right[:, list(batch.runs)] = answered.cpu().numpy()
+        return right
+
+    # ---- results ----
+
+    def labels(self, task: EncodedTask) -> Sequence[str]:
+        """The labels of a task's runs: its prompts, unless the method reported others."""
+        reported = self._reported(task).labels
+        return reported or [example.label for example in task.examples]
+
+    def done(self, task: EncodedTask) -> list[int]:
+        """The runs of a task that are scored at every head."""
+        return self._cells.done(task.name)
+
+    def _reported(self, task: EncodedTask) -> TaskReport:
+        return self.report.tasks.get(task.name, TaskReport())
+
+    def _expected(self, task: EncodedTask) -> int:
+        """How many runs a task has once all are done."""
+        runs = self._reported(task).runs
+        return len(self.labels(task) if runs is None else runs)
+
+    def scores(self, *, partial: bool) -> HeadScores:
+        """What has landed, as HeadScores."""
+        done = {task.name: self.done(task) for task in self.tasks}
+        tasks = [task for task in self.tasks if done[task.name]]
+        arrays: dict[str, dict[str, npt.NDArray[np.float32]]] = {}
+        for aspect in self._cells.aspects:
+            arrays[aspect] = {}
+            for task in tasks:
+                values = self._cells.of(task.name, aspect)
+                assert values is not None  # every chunk has all aspects
+                arrays[aspect][task.name] = values[done[task.name]]
+        labels = {}
+        for task in tasks:
+            names = self.labels(task)
+            labels[task.name] = [names[i] for i in done[task.name]]
+        records = {task.name: self._task_meta(task, done[task.name]) for task in tasks}
+        meta = {**self._meta(), **self.report.record, "partial": partial, "tasks": records}
+        return self._head_scores(arrays, labels, meta)
+
+    def snapshot(self) -> HeadScores:
+        """What can be shown now: the runs that are done or, while none is, those under way.
+
+        What is not scored yet is 0 there, and ``meta["unscored"]`` names those rows.
+        """
+        shown, labels, unscored = {}, {}, {}
+        for task in self.tasks:
+            runs = self.done(task) or self._cells.begun(task.name)
+            values = self._cells.of(task.name)
+            if values is None or not runs:
+                values, runs = np.full((1, *self.model.shape), np.nan, np.float32), []
+            else:
+                values = values[runs]
+            missing = np.isnan(values).any(axis=(0, 2), keepdims=True)  # (1, layer, 1)
+            shown[task.name] = np.where(missing, 0, values)
+            names = self.labels(task)
+            labels[task.name] = [names[i] for i in runs] or ["not scored yet"]
+            if missing.any():
+                unscored[task.name] = tuple(int(row) for row in np.flatnonzero(missing))
+        display = Record.from_json(self.report.record).display
+        record = Record(model=self.model.name, partial=True, unscored=unscored, display=display)
+        return self._head_scores({"": shown}, labels, record)
+
+    def _head_scores(
+        self,
+        arrays: dict[str, dict[str, npt.NDArray[np.float32]]],
+        runs: dict[str, list[str]],
+        meta: dict[str, Any] | Record,
+    ) -> HeadScores:
+        categories = {
+            task.name: task.category
+            for task in self.tasks
+            if task.category is not None and task.name in runs
+        }
+        return HeadScores.from_arrays(
+            arrays.pop("", {}),
+            method=self.method.name,
+            runs=runs,
+            layers=[layer.index for layer in self.model.layers],
+            signed=self.method.signed and not getattr(self.options, "abs", False),
+            ranked_by=self.method.ranked_by,
+            categories=categories,
+            meta=meta,
+            aspects=arrays,
+        )
+
+    def _meta(self) -> dict[str, Any]:
+        """What is known of the model, the options and the machine."""
+        import transformers
+
+        import headwidget
+
+        meta = {
+            "model": self.model.name,
+            "revision": self.model.revision,
+            "weights": self.model.fingerprint(),
+            "family": self.model.family.name,
+            "n_kv_heads": self.model.n_kv_heads,
+            "dtype": str(self.model.dtype).removeprefix("torch."),
+            "device": str(self.model.device),
+            "attention": str(getattr(self.model.config, "_attn_implementation", "")),
+            "options": options_meta(self.options),
+            "seed": self.seed,
+            "batch_size": self.batch_size,
+            "versions": {
+                "headwidget": headwidget.__version__,
+                "torch": torch.__version__,
+                "transformers": transformers.__version__,
+                "numpy": np.__version__,
+                "python": platform.python_version(),
+            },
+        }
+        if self.halved:
+            meta["out_of_memory"] = f"the batch was halved to {self.halved[-1]}"
+        return meta
+
+    def _task_meta(self, task: EncodedTask, done: list[int]) -> dict[str, Any]:
+        """What is known of a task: prompts, what was dropped, accuracy, warnings."""
+        dropped = [self._dropped[task.name]] if task.name in self._dropped else []
+        if missing := self._expected(task) - len(done):
+            dropped.append(Dropped("scoring was stopped before it", missing))
+        accuracy = self._task_accuracy(task, done)
+        report = self._reported(task)
+        record = dict(report.record)
+        if report.labels is not None or report.runs is not None:
+            # runs that are fits, or held-out prompts: the method was fitted on the others
+            record["made_from"] = [digest(e.label) for e in task.examples]
+        warnings = [record.pop("warning", None), self._at_chance(accuracy)]
+        if any(warnings):
+            record["warning"] = " ".join(warning for warning in warnings if warning)
+        return {
+            "prompts": len(task.examples) if report.labels is not None else len(done),
+            "dropped": [drop.to_json() for drop in dropped],
+            "before_prompt": list(task.before),
+            "tokenised_differently_with_answer": task.joint_differs,
+            **accuracy.to_json(),
+            **record,
+        }
+
+    def _task_accuracy(self, task: EncodedTask, done: list[int]) -> TaskRecord:
+        """How well the model does a task: measured before, reported, or seen while scoring."""
+        if task.name in self._accuracy:
+            return self._accuracy[task.name]
+        if (right := self._reported(task).right) is not None:
+            return _accuracy(task.examples, right)
+        if (right := self._cells.correct(task.name)) is not None:
+            return _accuracy([task.examples[i] for i in done], right[:, done])
+        return TaskRecord()
+
+    def _at_chance(self, accuracy: TaskRecord) -> str | None:
+        """A sentence where the model does no better than a coin on the task's foils."""
+        if accuracy.beats_foil is None or accuracy.foils is None:
+            return None
+        return chance.foil_warning(accuracy.beats_foil, accuracy.foils, self.method.at_chance)
+
+
+def _only(task: EncodedTask, kept: Sequence[int]) -> EncodedTask:
+    """A task with some of its examples."""
+    examples = tuple(task.examples[i] for i in kept)
+    held_out = tuple(new for new, old in enumerate(kept) if old in task.held_out)
+    return dataclasses.replace(task, examples=examples, held_out=held_out)
+
+
+def options_meta(options: Any) -> dict[str, Any]:
+    """A method's options as JSON; a task among them by its name."""
+    values = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
+    return {
+        name: value.name if isinstance(value, Task) else value for name, value in values.items()
+    }
+
+
+def _accuracy(examples: Sequence[Encoded], right: npt.NDArray[np.bool_]) -> TaskRecord:
+    """How many prompts were asked, and the share answered right; the same of foils."""
+    has_foil = np.array([example.foil is not None for example in examples])
+    foils = int(has_foil.sum())
+    return TaskRecord(
+        asked=len(examples),
+        accuracy=float(right[0].mean()),
+        foils=foils or None,
+        beats_foil=float(right[1][has_foil].mean()) if foils else None,
+    )

@@ -1,0 +1,101 @@
+// The categories view: which categories a head belongs to. Twin of
+// headwidget/display/views/categories.py.
+//
+// A head belongs to the categories that have a task whose threshold it passes.
+
+import type { TaskScores } from "../../scores/head_scores";
+import { filled, reaches } from "../../scores/masks";
+import { lazy, type Memo } from "../../scores/memo";
+import { categoriesOf, forCategories, members, passing } from "../../scores/threshold";
+import { EIGHTS } from "../scales";
+import type { Settings } from "../settings";
+import type { Panel, Picture } from "./picture";
+import { View } from "./view";
+
+const ALL = "All Categories";
+const UNCLASSIFIED = "Unclassified";
+
+export class Categories extends View {
+  readonly name = "categories";
+  readonly title = "Categories";
+  readonly about = "Which categories a head belongs to";
+  readonly uses: ReadonlySet<keyof Settings> = new Set([
+    ...(["tasks", "threshold", "rule", "sign", "reduction", "normalize"] as const),
+    ...(["orientation", "columns", "isolated"] as const),
+  ]);
+
+  picture(memo: Memo, settings: Settings): Picture {
+    const groups = [...categoriesOf(memo.scores).keys()];
+    const masks = members(memo, settings);
+    const { classes, count } = classify(memo.cells, groups, masks);
+    const names = [UNCLASSIFIED, ...groups];
+    for (let n = 2; n <= groups.length; n++) names.push(`${n} categories`);
+    const alone = settings.isolated === null ? -1 : names.indexOf(settings.isolated);
+    const isolated =
+      alone < 0 ? null : filled(new Uint8Array(memo.cells), (i) => Number(classes[i] === alone));
+    return {
+      panels: [
+        { title: ALL, values: classes, passes: isolated, task: null },
+        ...Array.from(masks, ([category, mask]) =>
+          panelOf(category, groups.indexOf(category) + 1, mask, isolated),
+        ),
+      ],
+      range: { low: 0, high: names.length - 1, step: 1, lowCapped: false, highCapped: false },
+      colours: "categories",
+      label: "categories",
+      layersOn: settings.orientation ?? "x",
+      columns: settings.columns,
+      passing: reaches(count, 1),
+      legend: legendOf(names, classes),
+      cuts: [],
+      floor: null,
+      signed: false,
+      slots: null,
+      layerTicks: EIGHTS,
+      countWord: null,
+    };
+  }
+
+  override passes(memo: Memo, task: TaskScores, settings: Settings): Uint8Array | null {
+    return passing(memo, task, forCategories(settings));
+  }
+}
+
+/** The class of every head, a place in the legend, and how many categories it belongs to. */
+function classify(
+  cells: number,
+  groups: readonly string[],
+  masks: ReadonlyMap<string, Uint8Array>,
+): { classes: Uint16Array; count: Uint16Array } {
+  const [classes, count] = [new Uint16Array(cells), new Uint16Array(cells)];
+  groups.forEach((category, i) => {
+    const mask = masks.get(category);
+    if (!mask) return; // a hidden category keeps its place, and with it its colour
+    for (let cell = 0; cell < cells; cell++) {
+      if (!mask[cell]) continue;
+      count[cell]!++;
+      classes[cell] = count[cell] === 1 ? i + 1 : groups.length + count[cell]! - 1;
+    }
+  });
+  return { classes, count };
+}
+
+/** The map of one category. */
+function panelOf(title: string, place: number, mask: Uint8Array, keep: Uint8Array | null): Panel {
+  const values = lazy(() => filled(new Uint16Array(mask.length), (i) => mask[i]! * place));
+  return {
+    title,
+    get values() {
+      return values();
+    },
+    passes: keep?.map((kept, i) => kept & mask[i]!) ?? null,
+    task: null,
+  };
+}
+
+/** Every class with how many heads it has. */
+function legendOf(names: readonly string[], classes: Uint16Array): Picture["legend"] {
+  const counts = new Array<number>(names.length).fill(0);
+  for (let cell = 0; cell < classes.length; cell++) counts[classes[cell]!]!++;
+  return names.map((name, i) => ({ name, count: counts[i]! }));
+}

@@ -1,0 +1,430 @@
+"""A user's own method: CONTRIBUTING's example word for word, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import linecache
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import headwidget as hw
+from headwidget.display import wire
+from headwidget.models import hooks
+from headwidget.scores import provenance
+from headwidget.scoring import registry
+from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
+from headwidget.scoring.encode import encode
+from tests.support import tiny
+from tests.support.lab_tools import TASKS, at_each_block, fresh, hooked
+
+CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
+
+
+@pytest.fixture(autouse=True)
+def only_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone after it."""
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+# ---- the example of CONTRIBUTING.md ----
+
+
+@pytest.fixture
+def output_norm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the example as a notebook's module runs a cell."""
+    section = CONTRIBUTING.read_text().split("\n## Write a method\n", 1)[1]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert code is not None
+    notebook, cell = ModuleType("notebook_of_a_user"), "<cell of a notebook>"
+    monkeypatch.setitem(sys.modules, notebook.__name__, notebook)
+    lines = code[1].splitlines(keepends=True)
+    monkeypatch.setitem(linecache.cache, cell, (len(code[1]), None, lines, cell))
+    exec(compile(code[1], cell, "exec", dont_inherit=True), notebook.__dict__)
+
+
+def norms_by_a_plain_loop(model: hw.Model, task: hw.Task) -> np.ndarray:
+    """One prompt at a time, one head at a time."""
+    examples = encode(task, model).examples
+    norms = np.zeros((len(examples), *model.shape))
+    for run, example in enumerate(examples):
+        z: list[torch.Tensor] = []
+        with hooks.scoring(model), hooks.read(model, lambda _, value: z.append(value[0].clone())):
+            model.module(input_ids=torch.tensor([example.ids]))
+        for row, head in np.ndindex(model.shape):
+            w_o = model.layers[row].w_o()[head].detach()
+            sizes = [float((z[row][at, head] @ w_o).norm()) for at in example.at]
+            norms[run, row, head] = sum(sizes) / len(sizes)
+    return norms
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "qwen3", "bert"])
+def test_the_example_scores_as_it_says(output_norm: None, family: str) -> None:
+    model = tiny.model(family)
+    for batch_size in (None, 1, 3):
+        scores = hw.score(model, TASKS, "output_norm", batch_size=batch_size, progress=False)
+        assert scores.method == "output_norm" and not scores.signed and not scores.partial
+        for task in TASKS:
+            expected = norms_by_a_plain_loop(model, task)
+            np.testing.assert_allclose(scores.values(task.name), expected, rtol=1e-4)
+    logs = hw.score(model, TASKS, "output_norm", log=True, progress=False)
+    np.testing.assert_allclose(logs.values("one"), np.log(scores.values("one")), atol=1e-4)
+
+
+def test_the_example_shows_in_the_card_and_the_file(output_norm: None, tmp_path: Path) -> None:
+    scores = hw.score(tiny.model("llama"), TASKS, "output_norm", log=True, progress=False)
+    about = dict(provenance.about(scores))
+    assert about["method"] == "output_norm" and about["options"] == "log true"
+    assert "right" in (provenance.note(scores, "one") or "")
+    scores.save(tmp_path / "mine.safetensors")
+    registry._registered.clear()  # whoever opens the file need not have the method
+    again = hw.open(tmp_path / "mine.safetensors")
+    assert again.method == "output_norm"
+    np.testing.assert_array_equal(again.values("two"), scores.values("two"))
+    hw.explore(again)
+
+
+def test_the_example_runs_live(output_norm: None) -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "output_norm", prompts=None)
+    assert lab.run().wait(60) and lab.state == "done"
+    assert lab.scores is not None
+    expected = hw.score(model, TASKS, "output_norm", progress=False)
+    for task in expected.tasks:
+        np.testing.assert_array_equal(lab.scores.values(task), expected.values(task))
+    assert lab.run(method="gradient").wait(60)
+    assert lab.run(method="output_norm", log=True).wait(60) and lab.state == "done"
+    np.testing.assert_allclose(lab.scores.values("one"), np.log(expected.values("one")), atol=1e-4)
+    assert set(lab.results) == {"output_norm", "gradient"}
+    assert dict(lab._header["about"])["method"] == "output_norm"
+    assert not hooked(model)
+
+
+def test_the_example_is_offered_with_its_options(output_norm: None) -> None:
+    lab = hw.live(tiny.model("llama"), TASKS)
+    offered = {method["name"]: method for method in lab._can["methods"]}
+    assert list(offered) == list(registry.names()) and "output_norm" in offered
+    assert offered["output_norm"]["why_not"] is None
+    (log,) = offered["output_norm"]["options"]
+    assert (log["name"], log["kind"], log["default"]) == ("log", "bool", False)
+    assert log["help"] == "Take the logarithm of the norm."
+    json.dumps(offered)
+
+
+def test_stop_keeps_what_the_example_has_done(output_norm: None) -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, "output_norm", prompts=None)
+
+    def stop_in_the_second_task(_: int) -> None:
+        if lab.scores is not None and lab.scores.tasks == ("one",):
+            lab.stop()
+
+    with at_each_block(model, stop_in_the_second_task):
+        lab.run().wait(60)
+    assert lab.state == "stopped" and lab.scores is not None
+    assert lab.scores.tasks == ("one",) and lab.scores.partial
+    assert not hooked(model)
+
+
+def test_the_example_goes_on_with_half_the_batch_where_memory_runs_out(output_norm: None) -> None:
+    model = fresh()
+    expected = hw.score(model, TASKS, "output_norm", progress=False)
+
+    def run_out(size: int) -> None:
+        if size > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with at_each_block(model, run_out):
+        scores = hw.score(model, TASKS, "output_norm", progress=False)
+    assert "halved to 1" in scores.meta["out_of_memory"]
+    np.testing.assert_allclose(scores.values("one"), expected.values("one"), rtol=1e-5)
+
+
+# ---- what can be registered ----
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Options of a method of these tests."""
+
+    size: float = 1.0
+    """How large every score is."""
+    why: str = ""
+
+
+def constant(job: Job) -> Iterator[Chunk | Report]:
+    """Every score the same."""
+    runs = range(len(job.task.examples))
+    values = np.full((len(runs), *job.model.shape), job.options.size)
+    yield Chunk(job.task.name, runs, slice(None), values)
+
+
+MINE = Method("mine", constant, Options, signed=False)
+
+
+@dataclasses.dataclass
+class NotFrozen:
+    size: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class NoDefault:
+    size: int
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        (constant, "hw.register_method takes a Method .*got a function"),
+        ("mine", "hw.register_method takes a Method .*got a str"),
+        (dataclasses.replace(MINE, name=""), "a method's name is text that is not empty; got ''"),
+        (dataclasses.replace(MINE, name="  "), "a method's name is text that is not empty"),
+        (dataclasses.replace(MINE, name=7), "a method's name is text that is not empty; got 7"),  # type: ignore[arg-type]
+        (dataclasses.replace(MINE, name="probe"), "'probe' is a method of headwidget itself"),
+        (dataclasses.replace(MINE, run=None), "method 'mine': run is a function"),  # type: ignore[arg-type]
+        (dataclasses.replace(MINE, options=dict), "method 'mine': options is a frozen dataclass"),
+        (dataclasses.replace(MINE, options=Options()), "'mine': options is a frozen dataclass"),  # type: ignore[arg-type]
+        (dataclasses.replace(MINE, options=NotFrozen), "'mine': options is a frozen dataclass"),
+        (dataclasses.replace(MINE, options=NoDefault), "'mine': every option needs a default"),
+    ],
+)
+def test_what_is_no_method_is_refused_with_a_sentence(method: Any, sentence: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        hw.register_method(method)
+    assert "mine" not in registry.names()
+
+
+def test_registering_again_replaces_the_method() -> None:
+    model = tiny.model("llama")
+    hw.register_method(MINE)
+    assert hw.score(model, TASKS, "mine", size=2, progress=False).values("one").max() == 2
+
+    def twice(job: Job) -> Iterator[Chunk | Report]:
+        for chunk in constant(job):
+            assert isinstance(chunk, Chunk)
+            yield dataclasses.replace(chunk, values=2 * chunk.values)
+
+    hw.register_method(dataclasses.replace(MINE, run=twice))
+    assert registry.names().count("mine") == 1
+    assert hw.score(model, TASKS, "mine", size=2, progress=False).values("one").max() == 4
+
+
+def test_an_unknown_method_or_option_is_told_of_the_users_own() -> None:
+    hw.register_method(MINE)
+    with pytest.raises(ValueError, match="there is no method 'mime'.*'patterns', 'mine'"):
+        hw.score(tiny.model("llama"), TASKS, "mime")
+    with pytest.raises(ValueError, match="'mine' has no option 'sise'; its options are size, why"):
+        hw.score(tiny.model("llama"), TASKS, "mine", sise=1)
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_built_in_method_says_what_a_score_means(name: str) -> None:
+    about = registry.find(name).about
+    assert about.endswith(".") and len(about) <= 100
+
+
+# ---- what a faulty method yields ----
+
+
+def values(job: Job, *shape: int) -> np.ndarray:
+    return np.zeros(shape or (len(job.task.examples), *job.model.shape), np.float32)
+
+
+def chunk(job: Job, **changes: Any) -> Chunk:
+    """A sound chunk of all runs, but for ``changes``."""
+    runs = tuple(range(len(job.task.examples)))
+    sound = Chunk(job.task.name, runs, slice(None), values(job))
+    return dataclasses.replace(sound, **changes)
+
+
+def one_bad_number(job: Job) -> np.ndarray:
+    numbers = values(job)
+    numbers[2, 1, 3] = np.nan
+    return numbers
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "an array": (
+        lambda job: values(job),
+        "method 'mine' yielded a ndarray; a method yields Chunk and Report objects",
+    ),
+    "a pair": (lambda job: ("one", chunk(job)), "method 'mine' yielded a tuple"),
+    "unknown task": (
+        lambda job: chunk(job, task="three"),
+        "method 'mine' yielded scores of a task 'three', but it was asked to score 'one'",
+    ),
+    "the other task": (lambda job: chunk(job, task="two"), "'two', but .* asked to score 'one'"),
+    "run out of range": (
+        lambda job: chunk(job, runs=(0, 1, 2, 4)),
+        "method 'mine', task 'one' yielded runs with number 4; it has runs 0 to 3",
+    ),
+    "negative run": (lambda job: chunk(job, runs=(0, 1, 2, -1)), "with number -1"),
+    "run twice": (lambda job: chunk(job, runs=(0, 1, 2, 2)), "runs are whole numbers, each once"),
+    "no runs": (lambda job: chunk(job, runs=()), "runs are whole numbers, each once"),
+    "runs by label": (lambda job: chunk(job, runs=("a", "b")), "runs are whole numbers"),
+    "one run": (lambda job: chunk(job, runs=2), "runs are whole numbers"),
+    "a layer": (lambda job: chunk(job, layers=0), "layers is a slice of the model's layers"),
+    "one row": (
+        lambda job: chunk(job, values=values(job, 4, 4)),
+        r"'mine', task 'one': values has shape \(4, 4\); expected \(4, 3, 4\)",
+    ),
+    "wrong layers": (
+        lambda job: chunk(job, layers=slice(0, 1)),
+        r"values has shape \(4, 3, 4\); expected \(4, 1, 4\)",
+    ),
+    "aspect": (
+        lambda job: chunk(job, aspects={"other": values(job, 4, 3, 1)}),
+        r"aspect 'other' has shape \(4, 3, 1\)",
+    ),
+    "words": (lambda job: chunk(job, values="high"), "values is an array of numbers on the host"),
+    "with a gradient": (
+        lambda job: chunk(job, values=torch.zeros(4, 3, 4, requires_grad=True)),
+        "values is an array of numbers on the host, .* got a Tensor",
+    ),
+    "not a number": (
+        lambda job: chunk(job, values=one_bad_number(job)),
+        "task 'one': mine gave a score that is not a number for 'abcd'",
+    ),
+    "aspect not a number": (
+        lambda job: chunk(job, aspects={"other": one_bad_number(job)}),
+        "task 'one': mine gave a score that is not a number for 'abcd'",
+    ),
+    "correct": (
+        lambda job: chunk(job, correct=np.ones(4, bool)),
+        r"correct has shape \(4\); expected \(2, 4\)",
+    ),
+    "off": (
+        lambda job: chunk(job, check=np.full(4, 0.25)),
+        "gives log-probabilities up to 25.0% away from its own forward, so its mine scores",
+    ),
+    "off by NaN": (lambda job: chunk(job, check=np.full(4, np.nan)), "so its mine scores"),
+    "report of unknown task": (lambda job: Report({"three": TaskReport()}), "a task 'three'"),
+    "labels": (
+        lambda job: Report({"one": TaskReport(labels=())}),
+        "method 'mine', task 'one': labels are texts, one or more",
+    ),
+    "right": (
+        lambda job: Report({"one": TaskReport(right=np.ones((2, 3), bool))}),
+        r"right is an array of shape \(2, 4\).*got \(2, 3\)",
+    ),
+    "reported runs": (
+        lambda job: Report({"one": TaskReport(runs=(9,))}),
+        "'one' reported runs with number 9; it has runs 0 to 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_method_is_refused_with_a_sentence(fault: str) -> None:
+    make, sentence = FAULTS[fault]
+
+    def run(job: Job) -> Iterator[Any]:
+        yield make(job)
+
+    hw.register_method(dataclasses.replace(MINE, run=run))
+    errors = (TypeError, ValueError, RuntimeError, FloatingPointError)
+    with pytest.raises(errors, match=sentence):
+        hw.score(tiny.model("llama"), TASKS, "mine", progress=False)
+
+
+def nothing(job: Job) -> Iterator[Chunk]:
+    yield from ()
+
+
+def a_layer_less(job: Job) -> Iterator[Chunk]:
+    yield chunk(job, layers=slice(0, 2), values=values(job, 4, 2, 4))
+
+
+def a_run_less(job: Job) -> Iterator[Chunk]:
+    yield chunk(job, runs=(0, 2, 3), values=values(job, 3, 3, 4))
+
+
+def other_aspects(job: Job) -> Iterator[Chunk]:
+    yield chunk(job, aspects={"other": values(job)})
+    yield chunk(job)
+
+
+def late_labels(job: Job) -> Iterator[Chunk | Report]:
+    yield chunk(job)
+    yield Report({job.task.name: TaskReport(labels=("fit 0",))})
+
+
+def no_generator(job: Job) -> Any:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("run", "sentence"),
+    [
+        (nothing, "method 'mine', task 'one' ended without any run scored at all layers"),
+        (a_layer_less, "method 'mine', task 'one' ended without any run scored at all layers"),
+        (a_run_less, "method 'mine', task 'one' ended with 3 of 4 runs scored"),
+        (other_aspects, r"yielded chunks with the aspects \['other'\] and with \[\]"),
+        (late_labels, "1 labels were reported after chunks of 4 runs; report labels first"),
+        (no_generator, r"method 'mine': run\(job\) returned a NoneType; it must be a generator"),
+    ],
+)
+def test_a_method_that_does_not_do_its_work_is_refused(run: Any, sentence: str) -> None:
+    hw.register_method(dataclasses.replace(MINE, run=run))
+    with pytest.raises((TypeError, ValueError, RuntimeError), match=sentence):
+        hw.score(tiny.model("llama"), TASKS, "mine", progress=False)
+
+
+def test_a_faulty_method_fails_in_the_lab_with_its_sentence() -> None:
+    hw.register_method(dataclasses.replace(MINE, run=a_run_less))
+    lab = hw.live(fresh(), TASKS, "mine", prompts=None)
+    lab.run().wait(60)
+    assert lab.state == "failed"
+    assert "method 'mine', task 'one' ended with 3 of 4 runs" in lab._state["message"]
+    assert lab.scores is not None and lab.scores.partial  # what is done is kept
+
+
+# ---- methods of the other kinds ----
+
+
+def fits(job: Job) -> Iterator[Chunk | Report]:
+    """Two fits a task, all tasks in one job; the seed and the sources are told."""
+    assert [source.name for source in job.sources] == [task.name for task in job.tasks]
+    for task in job.tasks:
+        record = {"seed seen": job.seed, "warning": "Made up."}
+        report = TaskReport(labels=("fit 0", "fit 1"), record=record)
+        yield Report({task.name: report}, {"left_out": {"nothing": "much"}})
+        for layer in range(job.model.shape[0]):
+            numbers = np.full((2, 1, job.model.shape[1]), layer, np.float32)
+            rows = slice(layer, layer + 1)
+            yield Chunk(task.name, (0, 1), rows, numbers, aspects={"minus": -numbers})
+            job.note(f"{task.name}, layer {layer}", 1)
+
+
+def test_a_method_of_all_tasks_reports_what_it_found(capfd: pytest.CaptureFixture[str]) -> None:
+    def steps(tasks: Any, options: Any) -> tuple[float, str]:
+        return 3 * len(tasks), "layers"
+
+    hw.register_method(Method("fits", fits, Options, signed=False, together=True, steps=steps))
+    scores = hw.score(tiny.model("llama"), TASKS, "fits", seed=5)
+    assert "fits · two, layer 2" in (shown := capfd.readouterr().err) and "6/6 layers" in shown
+    assert scores.runs("one") == ("fit 0", "fit 1")
+    assert scores.values("two")[1, :, 0].tolist() == [0, 1, 2]
+    assert scores.aspects["minus"].values("two")[1, :, 0].tolist() == [0, -1, -2]
+    record = scores.meta["tasks"]["one"]
+    assert record["seed seen"] == 5 and record["prompts"] == 4 and len(record["made_from"]) == 4
+    assert provenance.warning(scores, "one") == "Made up."
+    assert dict(provenance.about(scores))["left out"] == "nothing much"
+    wire.encode(scores)
+
+
+def test_a_later_report_extends_an_earlier_one() -> None:
+    first = Report({"a": TaskReport(runs=(1,), record={"x": 1, "y": 1})}, {"all": 1})
+    second = Report({"a": TaskReport(labels=("l",), record={"y": 2}), "b": TaskReport()}, {"b": 2})
+    both = first.extended(second)
+    assert (both.tasks["a"].runs, both.tasks["a"].labels) == ((1,), ("l",))
+    assert both.tasks["a"].record == {"x": 1, "y": 2} and both.record == {"all": 1, "b": 2}
+    assert list(both.tasks) == ["a", "b"] and first.record == {"all": 1}

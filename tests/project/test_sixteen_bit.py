@@ -1,0 +1,65 @@
+"""Where the processor refuses what it advertises, the tests run with oneDNN limited."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import sixteen_bit
+
+ROOT = Path(__file__).parents[2]
+DIES, LIVES = "raise SystemExit(1)", ""
+LAYER = "import torch; torch.nn.Linear(64, 64, dtype=torch.bfloat16)(torch.ones(32, 64).bfloat16())"
+
+
+@pytest.fixture
+def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment before the limit; what a test sets in it is undone."""
+    monkeypatch.setenv(sixteen_bit.VARIABLE, "")
+    monkeypatch.delenv(sixteen_bit.VARIABLE)
+
+
+@pytest.mark.parametrize(
+    ("flags", "trial", "limit"),
+    [
+        ("amx_tile amx_bf16", DIES, sixteen_bit.LIMIT),
+        ("amx_tile amx_bf16", LIVES, None),
+        ("avx512_bf16", DIES, None),  # not tried: nothing is advertised that could be refused
+    ],
+)
+def test_the_limit_is_set_where_a_trial_dies(
+    flags: str,
+    trial: str,
+    limit: str | None,
+    no_limit: None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"flags : fpu {flags}\n")
+    monkeypatch.setattr(sixteen_bit, "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(sixteen_bit, "TRIAL", [sys.executable, "-c", trial])
+    sixteen_bit.limit_where_it_does_not_work()
+    assert os.environ.get(sixteen_bit.VARIABLE) == limit
+
+
+def test_a_limit_that_is_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(sixteen_bit.VARIABLE, "AVX2")
+    monkeypatch.setattr(sixteen_bit, "works", lambda: False)
+    sixteen_bit.limit_where_it_does_not_work()
+    assert os.environ[sixteen_bit.VARIABLE] == "AVX2"
+
+
+def test_torch_is_imported_after_the_limit_is_set() -> None:
+    code = "import sys, tests.conftest; print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "False"
+
+
+def test_a_bfloat16_layer_lives_in_this_environment() -> None:
+    subprocess.run([sys.executable, "-c", LAYER], check=True)
