@@ -209,10 +209,7 @@ class ExplorerBase(anywidget.AnyWidget):
         return write_whole(path, lambda temporary: temporary.write_bytes(content))
 
     def to_svg(self, path: str | Path) -> Path:
-        """Write the current view as a drawing for print (:meth:`HeadScores.figure`).
-
-        Gives the path back.
-        """
+        """Write the current view as a drawing (:meth:`HeadScores.figure`). Gives the path back."""
         from headwidget.display import figure
 
         content = figure.svg(*self._drawn())
@@ -235,10 +232,14 @@ class ExplorerBase(anywidget.AnyWidget):
         from headwidget.display import figure
 
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        if self.preview == "png":
-            data["image/png"] = figure.png(*self._drawn(), dpi=110)
-        else:
-            data["image/svg+xml"] = figure.svg(*self._drawn()).decode()
+        try:
+            if self.preview == "png":
+                data["image/png"] = figure.png(*self._drawn(), dpi=110)
+            else:
+                data["image/svg+xml"] = figure.svg(*self._drawn()).decode()
+        except ModuleNotFoundError as error:
+            if error.name != "matplotlib":  # the widget itself needs none
+                raise
         return data, metadata
 
     # ---- traits ----

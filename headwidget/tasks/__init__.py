@@ -1,4 +1,7 @@
-"""Tasks: prompts with their answers, foils and held-out splits; and the built-in suites. Needs no torch."""
+"""Tasks: prompts with their answers, foils and held-out splits; and the built-in suites.
+
+Needs no torch.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CogQA files as they are published: questions broken into sub-questions, each labelled with the cognitive skill that answers it."""
+"""CogQA files as they are published.
+
+Questions are broken into sub-questions, each labelled with the cognitive skill that answers it.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,18 @@ SKILLS = (
 
 @dataclass
 class CogQAReport:
-    """What :func:`read_cogqa` made of a file's skill labels and steps. Examples that are in no task are kept here."""
+    """What :func:`read_cogqa` made of a file's skill labels and steps.
+
+    Examples that are in no task are kept here.
+    """
 
     steps: int = 0
     """How many sub-questions the file has."""
     respelt: dict[str, str] = field(default_factory=dict)
-    """Labels as written -> the skill they were taken for, where more than case, spaces and hyphens differ."""
+    """Labels as written -> the skill they were taken for.
+
+    Only where more than case, spaces and hyphens differ.
+    """
     rare: dict[str, list[Example]] = field(default_factory=dict)
     """Skill -> its examples, where they were too few for a task."""
     unknown: dict[str, list[Example]] = field(default_factory=dict)
@@ -44,21 +53,18 @@ class CogQAReport:
 
     def sentences(self) -> list[str]:
         """What was not taken as it stands, in plain words; empty when all was."""
-        said = []
+        sentences = []
         if self.rare:
-            said.append(f"too few examples for a task: {_counts(self.rare)}.")
+            sentences.append(f"too few examples for a task: {_counts(self.rare)}.")
         if self.unknown:
-            said.append(f"skills that are none of the eight: {_counts(self.unknown)}.")
+            sentences.append(f"skills that are none of the eight: {_counts(self.unknown)}.")
         if self.respelt:
-            said.append(
-                "misspelt skills were taken for the nearest: "
-                + ", ".join(f"{a!r} for {b!r}" for a, b in self.respelt.items())
-                + "."
-            )
+            pairs = [f"{label!r} for {skill!r}" for label, skill in self.respelt.items()]
+            sentences.append(f"misspelt skills were taken for the nearest: {', '.join(pairs)}.")
         if self.malformed:
             more = f" (and {len(self.malformed) - 3} more)" if len(self.malformed) > 3 else ""
-            said.append("left out: " + " ".join(self.malformed[:3]) + more)
-        return said
+            sentences.append("left out: " + " ".join(self.malformed[:3]) + more)
+        return sentences
 
 
 class _Step(NamedTuple):
@@ -70,15 +76,18 @@ class _Step(NamedTuple):
 def read_cogqa(
     path: str | Path, *, least: int = 10, report: CogQAReport | None = None
 ) -> list[Task]:
-    """The tasks of a CogQA file, one for each cognitive skill, in the order of the published figures.
+    """The tasks of a CogQA file, one for each cognitive skill.
 
-    The file is a JSON list of ``{question, answer, generated: [{subquestion, answer, cognitive_skill}, …]}``. Each sub-question becomes an example
-    whose prompt holds the question and the earlier steps with their answers. Skills are recognised whatever their case, spaces and hyphens, and
-    close misspellings too. A skill with fewer than ``least`` examples makes no task. One warning says all that was not taken as it stands; pass a
-    :class:`CogQAReport` as ``report`` to get at it.
+    They come in the order of the published figures. The file is a JSON list of ``{question,
+    answer, generated: [{subquestion, answer, cognitive_skill}, …]}``. Each sub-question becomes
+    an example whose prompt holds the question and the earlier steps with their answers. Skills
+    are recognised whatever their case, spaces and hyphens, and close misspellings too. A skill
+    with fewer than ``least`` examples makes no task. One warning says all that was not taken as
+    it stands; pass a :class:`CogQAReport` as ``report`` to get at it.
 
     >>> import json, tempfile
-    >>> step = {"subquestion": "What is 2 + 2?", "answer": "4", "cognitive_skill": "math calculation"}
+    >>> step = {"subquestion": "What is 2 + 2?", "answer": "4"}
+    >>> step["cognitive_skill"] = "math calculation"
     >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
     ...     json.dump([{"question": "Is 2 + 2 even?", "answer": "yes", "generated": [step]}], file)
     ...     file.flush()
@@ -89,37 +98,35 @@ def read_cogqa(
     if type(least) is not int or least < 1:
         raise ValueError(f"least is how many examples a task needs, 1 or more; got {least!r}.")
     path, report = Path(path), CogQAReport() if report is None else report
-    found: dict[str, list[Example]] = {skill: [] for skill in SKILLS}
-    known: dict[str, str | None] = {}  # label as written -> skill, looked up once
+    by_skill: dict[str, list[Example]] = {skill: [] for skill in SKILLS}
+    meanings: dict[str, str | None] = {}  # label as written -> skill, looked up once
     for item, (question, steps) in _items(path, report):
         lines = [f"Question: {question}"]
         for step in _steps(steps, item, report):
             report.steps += 1
             lines.append(f"Q: {step.question}")
-            example = Example(
-                "\n".join(lines) + "\nA:",
-                step.answer if step.answer[0].isspace() else f" {step.answer}",
-            )
+            answer = step.answer if step.answer[0].isspace() else f" {step.answer}"
+            example = Example("\n".join(lines) + "\nA:", answer)
             lines.append(f"A: {step.answer.strip()}")
-            if step.skill not in known:
-                known[step.skill] = _skill(step.skill, report)
-            skill = known[step.skill]
-            (report.unknown.setdefault(step.skill, []) if skill is None else found[skill]).append(
-                example
-            )
-    report.rare.update(
-        {skill: examples for skill, examples in found.items() if 0 < len(examples) < least}
-    )
-    if said := report.sentences():
-        warnings.warn(f"{path.name}: " + " ".join(said), stacklevel=2)
-    tasks = [
-        Task(skill, examples, category=skill)
-        for skill, examples in found.items()
-        if len(examples) >= least
-    ]
+            if step.skill not in meanings:
+                meanings[step.skill] = _skill(step.skill, report)
+            skill = meanings[step.skill]
+            if skill is None:
+                report.unknown.setdefault(step.skill, []).append(example)
+            else:
+                by_skill[skill].append(example)
+    tasks = []
+    for skill, examples in by_skill.items():
+        if len(examples) >= least:
+            tasks.append(Task(skill, examples, category=skill))
+        elif examples:
+            report.rare[skill] = examples
+    if sentences := report.sentences():
+        warnings.warn(f"{path.name}: " + " ".join(sentences), stacklevel=2)
     if not tasks:
         raise ValueError(
-            f"{path.name}: none of the eight skills has {least} examples or more ({report.steps} sub-questions in all); lower least=…."
+            f"{path.name}: none of the eight skills has {least} examples or more "
+            f"({report.steps} sub-questions in all); lower least=…."
         )
     return tasks
 
@@ -136,11 +143,13 @@ def _items(path: Path, report: CogQAReport) -> Iterator[tuple[int, tuple[str, li
         ) from error
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path.name} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8."
+            f"{path.name} is not UTF-8 text ({error.reason} at byte {error.start}); "
+            "save it as UTF-8."
         ) from error
     if not isinstance(items, list):
         raise ValueError(
-            f"{path.name} must hold a JSON list of {{question, answer, generated}}; it holds a {type(items).__name__}."
+            f"{path.name} must hold a JSON list of {{question, answer, generated}}; "
+            f"it holds a {type(items).__name__}."
         )
     for number, item in enumerate(items):
         if not isinstance(item, dict):
@@ -154,23 +163,31 @@ def _items(path: Path, report: CogQAReport) -> Iterator[tuple[int, tuple[str, li
 
 
 def _steps(steps: list[Any], item: int, report: CogQAReport) -> Iterator[_Step]:
-    """An item's steps up to the first malformed one: what follows it would be asked without a step it builds on."""
+    """An item's steps up to the first malformed one.
+
+    What follows it would be asked without a step that it builds on.
+    """
     for number, step in enumerate(steps):
         where = f"item {item}, step {number}"
         rest = f" (nor the {len(steps) - number - 1} after it)" if number < len(steps) - 1 else ""
         if not isinstance(step, dict):
             report.malformed.append(f"{where} is a {type(step).__name__}, not an object{rest}.")
             return
-        parts = [step.get(key) for key in ("subquestion", "answer", "cognitive_skill")]
-        parts = [
-            str(part) if isinstance(part, (int, float)) and not isinstance(part, bool) else part
-            for part in parts
-        ]  # "answer": 4
-        for key, part in zip(("subquestion", "answer", "cognitive_skill"), parts):
-            if not isinstance(part, str) or not part.strip():
-                report.malformed.append(f"{where} has no {key!r} text{rest}.")
-                return
-        yield _Step(str(parts[0]).strip(), str(parts[1]).rstrip(), str(parts[2]).strip())
+        texts = {key: _text(step.get(key)) for key in _STEP_KEYS}
+        if missing := [key for key, text in texts.items() if not text.strip()]:
+            report.malformed.append(f"{where} has no {missing[0]!r} text{rest}.")
+            return
+        question, answer, skill = texts.values()
+        yield _Step(question.strip(), answer.rstrip(), skill.strip())
+
+
+_STEP_KEYS = ("subquestion", "answer", "cognitive_skill")
+
+
+def _text(value: Any) -> str:
+    """A text or a number (``"answer": 4``) as text; nothing for anything else."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return str(value) if number or isinstance(value, str) else ""
 
 
 def _plain(label: str) -> str:
@@ -194,9 +211,5 @@ def _skill(label: str, report: CogQAReport) -> str | None:
 
 
 def _counts(groups: dict[str, list[Example]]) -> str:
-    return ", ".join(
-        f"{label!r} ({n})"
-        for label, n in Counter(
-            {label: len(examples) for label, examples in groups.items()}
-        ).most_common()
-    )
+    counts = Counter({label: len(examples) for label, examples in groups.items()})
+    return ", ".join(f"{label!r} ({count})" for label, count in counts.most_common())

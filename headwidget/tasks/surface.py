@@ -1,4 +1,4 @@
-"""How well the words alone tell tasks apart: a bag-of-words classifier, the baseline beside any probe's accuracy."""
+"""How well the words alone tell tasks apart: the baseline beside any probe's accuracy."""
 
 from __future__ import annotations
 
@@ -23,31 +23,35 @@ def words(example: Example) -> list[str]:
 def surface_accuracy(
     tasks: Iterable[Task], seed: int = 0, *, features: Callable[[Example], Sequence[str]] = words
 ) -> dict[str, Any]:
-    """How often multinomial naive Bayes on ``features`` (by default the prompt's words) tells which task a held-out prompt is from.
+    """How often a bag-of-words classifier tells which task a held-out prompt is from.
 
-    It is trained on the tasks' other examples. ``seed`` draws a quarter of a task that has no held-out split of its own, and breaks ties.
-    ``accuracy`` is the mean over the tasks of the share that is recognised, so that a large task counts no more than a small one, ``chance`` is one
-    in the number of tasks, and ``confusion[i, j]`` counts prompts of task ``i`` taken for task ``j``.
+    It is multinomial naive Bayes on ``features`` (by default the prompt's words), trained on
+    the tasks' other examples. ``seed`` draws a quarter of a task that has no held-out split,
+    and breaks ties. ``accuracy`` is the mean over the tasks of the share that is recognised,
+    so that a large task counts no more than a small one, ``chance`` is one in the number of
+    tasks, and ``confusion[i, j]`` counts prompts of task ``i`` taken for task ``j``.
 
-    >>> few = [Task(name, [(f"{word} {n}", " yes") for n in "abcdefgh"]) for name, word in [("sums", "add"), ("verbs", "conjugate")]]
-    >>> surface_accuracy(few)["accuracy"]
+    >>> sums = Task("sums", [(f"add {letter}", " yes") for letter in "abcdefgh"])
+    >>> verbs = Task("verbs", [(f"conjugate {letter}", " yes") for letter in "abcdefgh"])
+    >>> surface_accuracy([sums, verbs])["accuracy"]
     1.0
     """
     listed = list(tasks)
     if len(listed) < 2:
         raise ValueError(f"telling tasks apart takes two or more; got {len(listed)}.")
     splits = [_split(task, seed) for task in listed]
-    seen = {feature for train, _ in splits for e in train for feature in features(e)}
+    seen: set[str] = set()
+    for train, _ in splits:
+        for example in train:
+            seen.update(features(example))
     vocabulary = {feature: i for i, feature in enumerate(sorted(seen))}
-    counts = (
-        np.stack([_counts(train, vocabulary, features).sum(0) for train, _ in splits]) + 1.0
-    )  # (task, word), Laplace's one added
+    totals = [_counts(train, vocabulary, features).sum(0) for train, _ in splits]
+    counts = np.stack(totals) + 1.0  # (task, word), with Laplace smoothing
     log_p = np.log(counts / counts.sum(1, keepdims=True))
     confusion, rng = np.zeros((len(listed), len(listed)), int), np.random.default_rng(seed)
     for i, (_, held_out) in enumerate(splits):
-        fits = (
-            _counts(held_out, vocabulary, features) @ log_p.T
-        )  # (example, task); tasks are equally likely beforehand
+        # (example, task); tasks are equally likely beforehand
+        fits = _counts(held_out, vocabulary, features) @ log_p.T
         guesses = (fits + 1e-6 * rng.random(fits.shape)).argmax(1)
         confusion[i] = np.bincount(guesses, minlength=len(listed))
     return {

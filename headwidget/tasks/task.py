@@ -14,7 +14,10 @@ from typing import Any, NamedTuple
 
 
 class Example(NamedTuple):
-    """One prompt, the answer that should follow (as written, leading space and all), and a wrong answer where there is one."""
+    """One prompt, the answer that should follow, and a wrong answer where there is one.
+
+    The answer is as written, with its leading space.
+    """
 
     prompt: str
     answer: str
@@ -23,9 +26,12 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True, init=False)
 class Task:
-    """A named list of examples that ask the same of a model; ``held_out`` are the indices of those that nothing is fitted on.
+    """A named list of examples that ask the same of a model.
 
-    >>> task = Task("capitals", [("The capital of France is", " Paris"), ("The capital of Italy is", " Rome", " Paris")], held_out=[1])
+    ``held_out`` are the indices of those that nothing is fitted on.
+
+    >>> france, italy = ("France is in", " Europe"), ("Italy's capital is", " Rome", " Paris")
+    >>> task = Task("capitals", [france, italy], held_out=[1])
     >>> len(task), task.examples[1].foil, task.held_out
     (2, ' Paris', (1,))
     """
@@ -48,12 +54,14 @@ class Task:
             raise ValueError(f"task {name!r}: the category must be text; got {category!r}.")
         if isinstance(examples, str):
             raise ValueError(
-                f"task {name!r}: examples is a list of (prompt, answer) or (prompt, answer, foil); got the text {examples!r}."
+                f"task {name!r}: examples is a list of (prompt, answer) or "
+                f"(prompt, answer, foil); got the text {examples!r}."
             )
         checked = tuple(_example(name, i, e) for i, e in enumerate(examples))
         if not checked:
             raise ValueError(
-                f"task {name!r} has no examples; give it a list of (prompt, answer) or (prompt, answer, foil)."
+                f"task {name!r} has no examples; "
+                "give it a list of (prompt, answer) or (prompt, answer, foil)."
             )
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "examples", checked)
@@ -67,11 +75,15 @@ class Task:
         return iter(self.examples)
 
     def __repr__(self) -> str:
+        count = f"{len(self)} example{'s' * (len(self) != 1)}"
         held_out = f", {len(self.held_out)} held out" if self.held_out else ""
-        return f"Task({self.name!r}, {len(self)} example{'s' * (len(self) != 1)}{held_out}{f', category {self.category!r}' if self.category else ''})"
+        category = f", category {self.category!r}" if self.category else ""
+        return f"Task({self.name!r}, {count}{held_out}{category})"
 
     def sample(self, count: int, *, seed: int = 0) -> Task:
-        """The same task with ``count`` of its examples, drawn with a seed; all of them when there are fewer. The share held out stays as it is.
+        """The same task with ``count`` of its examples, or all where there are fewer.
+
+        They are drawn with a seed. The share held out stays as it is.
 
         >>> len(Task("sums", [(f"{n} + 1 =", f" {n + 1}") for n in range(9)]).sample(4))
         4
@@ -81,39 +93,37 @@ class Task:
         rng, count = random.Random(seed), min(count, len(self))
         if not self.held_out:
             return self._of(rng.sample(range(len(self)), count))
-        test, train = (
-            list(self.held_out),
-            [i for i in range(len(self)) if i not in set(self.held_out)],
-        )
+        test, held_out = list(self.held_out), set(self.held_out)
+        train = [i for i in range(len(self)) if i not in held_out]
         share = round(count * len(test) / len(self))
-        if count > 1 and train:
-            share = min(
-                max(share, 1, count - len(train)), count - 1, len(test)
-            )  # some of both, wherever there are two or more
+        if count > 1 and train:  # some of both
+            share = min(max(share, 1, count - len(train)), count - 1, len(test))
         return self._of(rng.sample(test, share) + rng.sample(train, count - share))
 
     def split(self) -> tuple[Task, Task]:
         """The examples to fit on, and those held out, as two tasks of the same name.
 
-        >>> train, test = Task("sums", [(f"{n} + 1 =", f" {n + 1}") for n in range(8)], held_out=[3, 7]).split()
+        >>> sums = [(f"{n} + 1 =", f" {n + 1}") for n in range(8)]
+        >>> train, test = Task("sums", sums, held_out=[3, 7]).split()
         >>> len(train), test.examples[0].prompt
         (6, '3 + 1 =')
         """
         if not self.held_out:
             raise ValueError(
-                f"task {self.name!r} has no held-out examples, so there is nothing to split; name them: Task(…, held_out=[indices])."
+                f"task {self.name!r} has no held-out examples, so there is nothing to split; "
+                "name them: Task(…, held_out=[indices])."
             )
         if len(self.held_out) == len(self):
             raise ValueError(
-                f"task {self.name!r}: all {len(self)} examples are held out, so none are left to fit on."
+                f"task {self.name!r}: all {len(self)} examples are held out, "
+                "so none are left to fit on."
             )
         held_out = set(self.held_out)
-        parts = (
-            [e for i, e in enumerate(self.examples) if (i in held_out) is held]
-            for held in (False, True)
-        )
-        train, test = (Task(self.name, part, self.category) for part in parts)
-        return train, test
+        train: list[Example] = []
+        test: list[Example] = []
+        for i, example in enumerate(self.examples):
+            (test if i in held_out else train).append(example)
+        return Task(self.name, train, self.category), Task(self.name, test, self.category)
 
     def _of(self, chosen: Iterable[int]) -> Task:
         """The same task with only the chosen examples, in their order."""
@@ -138,10 +148,11 @@ class Task:
         foil: str = "foil",
         split: str = "split",
     ) -> Task:
-        """A task from a .csv, .jsonl or .json file, a pandas frame, a ``datasets.Dataset`` or a list of dicts.
+        """A task from a .csv, .jsonl or .json file, a pandas frame, a dataset or a list of dicts.
 
-        ``prompt``, ``answer``, ``foil`` and ``split`` name the columns; the last two may be missing. The split's cells say ``train``, or ``held_out``
-        or ``test``. A file's task is named after it unless ``name`` says otherwise.
+        A dataset is a ``datasets.Dataset``. ``prompt``, ``answer``, ``foil`` and ``split`` name
+        the columns; the last two may be missing. The split's cells say ``train``, or
+        ``held_out`` or ``test``. A file's task is named after it unless ``name`` says otherwise.
 
         >>> Task.read([{"q": "2 + 2 =", "a": " 4"}], "sums", prompt="q", answer="a").examples
         (Example(prompt='2 + 2 =', answer=' 4', foil=None),)
@@ -157,38 +168,41 @@ class Task:
             if missing := [column for column in (prompt, answer) if column not in row]:
                 have = ", ".join(map(repr, row))
                 raise ValueError(
-                    f"task {name!r}, row {i}: no column {missing[0]!r}; it has {have}. Name yours with prompt=…, answer=…, foil=…."
+                    f"task {name!r}, row {i}: no column {missing[0]!r}; it has {have}. "
+                    "Name yours with prompt=…, answer=…, foil=…."
                 )
             wrong = row.get(foil)
             examples.append((row[prompt], row[answer], None if _blank(wrong) else wrong))
-            part: Any = row.get(split)
-            if not _blank(part) and part not in _PARTS:
+            cell: Any = row.get(split)
+            if not _blank(cell) and cell not in _SPLITS:
                 raise ValueError(
-                    f"task {name!r}, row {i}: the column {split!r} says {part!r}; it takes 'train', 'held_out' or 'test'. If it means something "
-                    "else, name another column with split=…."
+                    f"task {name!r}, row {i}: the column {split!r} says {cell!r}; it takes "
+                    "'train', 'held_out' or 'test'. If it means something else, name another "
+                    "column with split=…."
                 )
-            if _PARTS.get(str(part)):
+            if _SPLITS.get(str(cell)):
                 held_out.append(i)
         return cls(name, examples, category, held_out)
 
 
-_PARTS = {"train": False, "held_out": True, "test": True}
+_SPLITS = {"train": False, "held_out": True, "test": True}
 """What a split column may say, and whether it means held out."""
 
 
-def _held_out(task: str, given: Iterable[int], count: int) -> tuple[int, ...]:
+def _held_out(task: str, indices: Iterable[int], count: int) -> tuple[int, ...]:
     """The checked indices, sorted."""
     seen: set[int] = set()
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise ValueError(f"task {task!r}: held_out is a list of example indices; got {given!r}.")
-    for i in given:
+    if isinstance(indices, (str, bytes)) or not isinstance(indices, Iterable):
+        raise ValueError(f"task {task!r}: held_out is a list of example indices; got {indices!r}.")
+    for value in indices:
         try:
-            index = None if isinstance(i, bool) else operator.index(i)
+            index = None if isinstance(value, bool) else operator.index(value)
         except TypeError:
             index = None
         if index is None or not 0 <= index < count:
             raise ValueError(
-                f"task {task!r}: held_out takes indices of its examples, 0 to {count - 1}; got {i!r}."
+                f"task {task!r}: held_out takes indices of its examples, 0 to {count - 1}; "
+                f"got {value!r}."
             )
         if index in seen:
             raise ValueError(f"task {task!r}: held_out names example {index} twice.")
@@ -196,25 +210,26 @@ def _held_out(task: str, given: Iterable[int], count: int) -> tuple[int, ...]:
     return tuple(sorted(seen))
 
 
-def _example(task: str, i: int, given: Any) -> Example:
+def _example(task: str, i: int, texts: Any) -> Example:
     """One checked example, or a sentence about what is wrong with it."""
     where = f"task {task!r}, example {i}"
-    if isinstance(given, Mapping):
+    if isinstance(texts, Mapping):
         raise ValueError(
-            f"{where}: an example is (prompt, answer) or (prompt, answer, foil); for dicts, use hw.Task.read(rows, {task!r})."
+            f"{where}: an example is (prompt, answer) or (prompt, answer, foil); "
+            f"for dicts, use hw.Task.read(rows, {task!r})."
         )
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__len__") or len(given) not in (2, 3):
+    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__len__") or len(texts) not in (2, 3):
         raise ValueError(
-            f"{where}: an example is (prompt, answer) or (prompt, answer, foil); got {given!r}."
+            f"{where}: an example is (prompt, answer) or (prompt, answer, foil); got {texts!r}."
         )
-    example = Example(*given)
-    for part, text in zip(("prompt", "answer", "foil"), example):
-        if part == "foil" and text is None:
+    example = Example(*texts)
+    for field, text in example._asdict().items():
+        if field == "foil" and text is None:
             continue
         if not isinstance(text, str):
-            raise ValueError(f"{where}: the {part} must be text; got {text!r}.")
-        if not text or (part == "prompt" and not text.strip()):
-            raise ValueError(f"{where}: the {part} is empty; leave the example out or fill it in.")
+            raise ValueError(f"{where}: the {field} must be text; got {text!r}.")
+        if not text or (field == "prompt" and not text.strip()):
+            raise ValueError(f"{where}: the {field} is empty; leave the example out or fill it in.")
     if example.foil == example.answer:
         raise ValueError(
             f"{where}: the foil {example.foil!r} is the answer itself; a foil is a wrong answer."
@@ -232,7 +247,8 @@ def _rows(source: Any) -> Iterator[Mapping[str, Any]]:
         for i, row in enumerate(source):
             if not isinstance(row, Mapping):
                 raise ValueError(
-                    f"row {i} must be a dict of columns; got a {type(row).__name__}. For pairs, use hw.Task(name, pairs)."
+                    f"row {i} must be a dict of columns; got a {type(row).__name__}. "
+                    "For pairs, use hw.Task(name, pairs)."
                 )
             yield row
 
@@ -247,7 +263,8 @@ def _file_rows(path: Path) -> Iterator[Mapping[str, Any]]:
                 yield from csv.DictReader(file)
             except UnicodeDecodeError as error:
                 raise ValueError(
-                    f"{path.name} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8."
+                    f"{path.name} is not UTF-8 text ({error.reason} at byte {error.start}); "
+                    "save it as UTF-8."
                 ) from error
     elif kind == ".jsonl":
         with path.open(encoding="utf-8") as file:
@@ -268,7 +285,8 @@ def _file_rows(path: Path) -> Iterator[Mapping[str, Any]]:
         yield from _rows(rows)
     else:
         raise ValueError(
-            f"{path.name}: tasks are read from .csv, .jsonl or .json files; for others, pass a list of dicts or a frame."
+            f"{path.name}: tasks are read from .csv, .jsonl or .json files; "
+            "for others, pass a list of dicts or a frame."
         )
 
 

@@ -8,11 +8,13 @@ from headwidget.tasks.task import Task
 
 
 class Relation(Task):
-    """Words and what they are related to, for ``method="relations"``. A pair is scored where both words are one token behind a space.
+    """Words and what they are related to, for ``method="relations"``.
 
-    For methods that run the model, a relation is a task like any other: the source is the prompt and the target the answer.
+    A pair is scored where both words are one token behind a space. For methods that run the
+    model, a relation is a task like any other: the source is the prompt, the target the answer.
 
-    >>> capitals = Relation("country to capital", [("France", "Paris"), ("Japan", "Tokyo")], "Knowledge")
+    >>> pairs = [("France", "Paris"), ("Japan", "Tokyo")]
+    >>> capitals = Relation("country to capital", pairs, "Knowledge")
     >>> len(capitals), capitals.pairs[0], capitals.examples[0].answer
     (2, ('France', 'Paris'), ' Paris')
     """
@@ -29,10 +31,12 @@ class Relation(Task):
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Source and target, without the space."""
-        return tuple((e.prompt, e.answer.strip()) for e in self.examples)
+        return tuple((example.prompt, example.answer.strip()) for example in self.examples)
 
     def __repr__(self) -> str:
-        return f"Relation({self.name!r}, {len(self)} pair{'s' * (len(self) != 1)}{f', category {self.category!r}' if self.category else ''})"
+        count = f"{len(self)} pair{'s' * (len(self) != 1)}"
+        category = f", category {self.category!r}" if self.category else ""
+        return f"Relation({self.name!r}, {count}{category})"
 
     def _of(self, chosen: Iterable[int]) -> Relation:
         return Relation(self.name, [self.pairs[i] for i in sorted(chosen)], self.category)

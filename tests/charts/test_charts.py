@@ -1,4 +1,4 @@
-"""Charts beside the heatmaps: what they show is what the explorer shows, both ways, and they settle and let go."""
+"""Charts beside the heatmaps show what the explorer shows, settle, and let go of it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def explorer(scores: hw.HeadScores) -> hw.Explorer:
 def effect(
     ks: tuple[int, ...] = (1, 4, 16), methods: tuple[str, ...] = ("mine",), foils: bool = False
 ) -> Effect:
-    """What hw.knockout gives for two tasks, from made-up numbers: the top heads of "math" matter, those of "syntax" do not."""
+    """What hw.knockout gives for two tasks, from made-up numbers.
+
+    The top heads of "math" matter, those of "syntax" do not.
+    """
     rng, rows = np.random.default_rng(0), []
     for method, heads_of, task, k, draw in itertools.product(
         methods, ("math", "syntax"), ("math", "syntax"), ks, range(4)
@@ -109,7 +112,8 @@ assert "bqplot" not in sys.modules and "ipywidgets" not in sys.modules
 explorer = hw.explore({str(path)!r}, preview=None)
 assert "bqplot" not in sys.modules
 print(hw.dashboard(explorer).charts[0].title)
-assert "bqplot" in sys.modules and not {{"torch", "transformers", "matplotlib", "marimo"}} & set(sys.modules)
+assert "bqplot" in sys.modules
+assert not {{"torch", "transformers", "matplotlib", "marimo"}} & set(sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (
@@ -509,7 +513,7 @@ def test_a_closed_explorer_is_let_go(explorer: hw.Explorer, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["histogram", "layer_profile", "scatter"])
 def test_new_scores_are_followed(explorer: hw.Explorer, name: str) -> None:
-    """A live explorer exchanges its scores as they land, and the bytes for the browser after them."""
+    """A live explorer exchanges its scores as they land, then the bytes for the browser."""
     chart = MAKE[name](explorer)
     explorer.threshold = 0.002
     new = made_up.scores(6, 8, tasks=3, runs=9, signed=True, seed=5)
@@ -575,10 +579,15 @@ def test_what_goes_wrong_is_a_sentence(explorer: hw.Explorer, scores: hw.HeadSco
     wrong: list[tuple[type[Exception], str, Any]] = [
         (
             TypeError,
-            "histogram takes an explorer, which it follows; got a HeadScores: hw.explore(scores) makes one.",
+            "histogram takes an explorer, which it follows; got a HeadScores: "
+            "hw.explore(scores) makes one.",
             lambda: hw.charts.histogram(scores),
         ),  # type: ignore[arg-type]
-        (TypeError, "dashboard takes an explorer", lambda: hw.dashboard(3)),  # type: ignore[arg-type]
+        (
+            TypeError,
+            "dashboard takes an explorer",
+            lambda: hw.dashboard(3),  # type: ignore[arg-type]
+        ),
         (
             ValueError,
             "of is 'mean', 'max' or 'passing'; got 'min'.",
@@ -601,7 +610,8 @@ def test_what_goes_wrong_is_a_sentence(explorer: hw.Explorer, scores: hw.HeadSco
         ),
         (
             ValueError,
-            "the same layers and heads, and have 6 layers (0 to 5) of 8 heads and 3 layers (0 to 2) of 3 heads",
+            "the same layers and heads, and have 6 layers (0 to 5) of 8 heads and "
+            "3 layers (0 to 2) of 3 heads",
             lambda: hw.charts.scatter(explorer, small, x="Retrieval"),
         ),
         (

@@ -356,7 +356,7 @@ def test_script_and_style_are_files_that_open_widgets_follow(scores: hw.HeadScor
         watched.changed.emit(f"new {file}")
         assert getattr(explorer, name) == getattr(other, name) == f"new {file}"
     assert "watchfiles" not in sys.modules
-    assert hw.explore(scores).get_state()["_esm"] == str(explorers.ExplorerBase._esm)  # type: ignore[misc]
+    assert hw.explore(scores)._esm == (assets.STATIC / "widget.js").read_text(encoding="utf-8")
 
 
 def test_a_closed_explorer_is_kept_by_nobody(scores: hw.HeadScores) -> None:
@@ -427,6 +427,17 @@ def test_an_output_carries_a_picture_for_where_no_widget_runs(
         )
     with pytest.raises(ValueError, match="preview 'gif' is not known; use 'png', 'svg' or None"):
         hw.explore(scores, preview="gif")
+
+
+def test_without_matplotlib_the_widget_is_shown_without_a_picture(
+    scores: hw.HeadScores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer = hw.explore(scores)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    data, _ = explorer._repr_mimebundle_()
+    assert set(data) == {"application/vnd.jupyter.widget-view+json", "text/plain"}
+    with pytest.raises(ModuleNotFoundError, match="matplotlib"):
+        explorer.to_png("heads.png")
 
 
 def test_the_current_view_is_written_as_a_picture_and_as_a_drawing(

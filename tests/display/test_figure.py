@@ -1,4 +1,7 @@
-"""Figures show what views.picture says: cells, titles, ticks, bars and legends are read back from what was drawn."""
+"""Figures show what views.picture says.
+
+Cells, titles, ticks, bars and legends are read back from what was drawn.
+"""
 
 from __future__ import annotations
 
@@ -454,8 +457,10 @@ from headwidget.display import figure
 from headwidget.display.settings import settings
 scores = HeadScores.from_arrays({"a": [[0.1, 0.9]]}, method="mine")
 scores.figure().savefig(sys.argv[1])
-sizes = [len(figure.png(scores, settings(scores, view=view))) for view in ("tasks", "agreement", "categories")]
-print(json.dumps([*sizes, len(figure.svg(scores, settings(scores))), "matplotlib.pyplot" in sys.modules]))
+views = ("tasks", "agreement", "categories")
+sizes = [len(figure.png(scores, settings(scores, view=view))) for view in views]
+sizes.append(len(figure.svg(scores, settings(scores))))
+print(json.dumps([*sizes, "matplotlib.pyplot" in sys.modules]))
 """
     out = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "heads.pdf")],

@@ -114,10 +114,12 @@ def test_no_name_can_end_a_script_and_nothing_is_fetched(explorer: hw.Explorer) 
         for tag, attrs in elements
         if attrs.get("http-equiv") == "Content-Security-Policy"
     )
-    assert (
-        policy
-        == "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-    )
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        "script-src 'unsafe-inline'",
+        "style-src 'unsafe-inline'",
+        "img-src data: blob:",
+    ]
 
 
 def test_code_that_could_end_its_script_is_defused(

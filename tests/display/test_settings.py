@@ -92,7 +92,8 @@ WRONG = [
         (
             "cap",
             value,
-            r"^cap is a number above 0, a percentile such as '99%', or None to choose one; got .+\.$",
+            r"^cap is a number above 0, a percentile such as '99%', or None to choose one; "
+            r"got .+\.$",
         )
         for value in (
             0,
@@ -220,7 +221,8 @@ def test_a_cap_is_a_percentile(cap: float | str | None, at: float) -> None:
         *(
             (
                 [[2, 0], list(value)],
-                rf"^there is no head \[{value[0]}, {value[1]}\] in these scores: they have 3 layers \(2 to 9\) of 4 heads\.$",
+                rf"^there is no head \[{value[0]}, {value[1]}\] in these scores: "
+                r"they have 3 layers \(2 to 9\) of 4 heads\.$",
             )
             for value in ((0, 0), (3, 1), (2, 4), (2, -1), (10**30, 0))
         ),

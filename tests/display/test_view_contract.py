@@ -17,7 +17,7 @@ from headwidget.display.views import VIEWS
 from headwidget.scores import HeadScores
 
 PACKAGE = Path(headwidget.__file__).parent
-ASKS_FOR_A_VIEW = re.compile(r'\bview\b["\])]* *[!=]= |[!=]= "(tasks|agreement|categories)"')
+ASKS_FOR_A_VIEW = re.compile(r'\bview\b["\])]* *[!=]= |[!=]= "(agreement|categories)"')
 
 OTHERS: dict[str, list[Any]] = {
     "tasks": [("recall", "math")],

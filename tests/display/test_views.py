@@ -1,4 +1,4 @@
-"""The views: the golden pictures that js/tests reads too, and what holds for any scores and settings."""
+"""The views: the golden pictures that js/tests reads too, and what holds for any scores."""
 
 from __future__ import annotations
 

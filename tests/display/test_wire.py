@@ -1,4 +1,4 @@
-"""What the wire promises of any scores: nothing overstated, nothing out of order, ends exact, small."""
+"""What the wire promises of any scores: nothing overstated, in order, ends exact, small."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
 
 
 def crossed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The order statistics that are kept of (run, head) values, and what comes out at the other end: (rank, head) each."""
+    """The order statistics kept of (run, head) values, and what is decoded: (rank, head) each."""
     header, buffer = wire.encode(hw.HeadScores.from_arrays({"a": values[:, None]}, method="mine"))
     true = np.sort(values, axis=0)[reduce.ranks(len(values))]
     return true, wire.decode(header, buffer)[0]["order"][:, 0]

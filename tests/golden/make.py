@@ -1,9 +1,9 @@
-"""Makes the golden fixtures that hold the Python and TypeScript twins together: python
-tests/golden/make.py.
+"""Makes the golden fixtures that hold the Python and TypeScript twins together.
 
-The expectations of reduce.json and views.json are worked out here and in reference.py
-the slow way, from the definitions, in plain Python: a third opinion that neither twin
-shares code with. wire.json is what ``wire.encode`` sends for one of the cases.
+Run ``python tests/golden/make.py``. The expectations of reduce.json and views.json are worked
+out here and in reference.py the slow way, from the definitions, in plain Python: a third
+opinion that neither twin shares code with. wire.json is what ``wire.encode`` sends for one of
+the cases.
 """
 
 from __future__ import annotations
@@ -32,11 +32,8 @@ def made(seed: int, runs: int, layers: int, heads: int, low: float, high: float)
 def cases() -> list[dict[str, Any]]:
     edge = made(4, 5, 3, 4, 0.0, 1.0)
     for run in edge:
-        run[1][2] = f32(
-            0.7
-            # as a double, 0.7 is more than its float32: compared carelessly, this head
-            # falls below 0.7
-        )
+        # As a double, 0.7 is more than its float32: compared as doubles, this head falls below.
+        run[1][2] = f32(0.7)
     edge[0][0][0] = f32(0.7)
     flat = [[[f32(0.25)] * 3] * 2]
     return [
@@ -119,8 +116,10 @@ def expected(values: Runs) -> dict[str, Any]:
 
 
 def packed(column: list[float], ranks: list[int]) -> list[float]:
-    """What the wire keeps of one head's sorted runs, in exact fractions: between least and
-    most whole 65535ths of the range, rounded down."""
+    """What the wire keeps of one head's sorted runs, in exact fractions.
+
+    Between least and most, whole 65535ths of the range, rounded down.
+    """
     least, most = Fraction(column[0]), Fraction(column[-1])
     inner = [
         math.floor((Fraction(column[rank]) - least) / (most - least) * 65535)
@@ -191,8 +190,11 @@ def wire_case() -> dict[str, Any]:
 
 
 def scales_case() -> dict[str, Any]:
-    """Ranges worked out by hand: the 99.5th percentile of the size, rounded up to a tick
-    of 1, 2, 2.5 or 5 times a power of ten."""
+    """Ranges worked out by hand.
+
+    The 99.5th percentile of the size, rounded up to a tick of 1, 2, 2.5 or 5 times a power of
+    ten.
+    """
     one_large = [0.0005] * 199 + [0.0031]  # 200 heads: the percentile is the largest
     capped = [0.0005] * 198 + [0.0031, 0.9] + [0.0005] * 400  # of 600, 0.9 and 0.0031 lie beyond it
     ranges = [
@@ -493,7 +495,7 @@ def bits(mask: list[bool] | None) -> str | None:
 
 
 def views_case() -> dict[str, Any]:
-    """Scores as values and as they cross the wire, and for all that is asked the picture.
+    """Scores as values and as they cross the wire, and the picture for each of the settings.
 
     Values are shortened: compare them as float32.
     """
@@ -567,8 +569,7 @@ def many_case() -> dict[str, Any]:
 
 
 def palette_case() -> dict[str, Any]:
-    """matplotlib's maps at even distances, our own diverging map, and the colours of up to
-    ten categories."""
+    """matplotlib's maps at even distances, our diverging map, and colours of ten categories."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

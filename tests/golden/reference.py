@@ -1,8 +1,8 @@
-"""What each view shows, worked out the slow way from the definitions: a third opinion
-beside headwidget/display/views and js/display/views.
+"""What each view shows, worked out the slow way from the definitions.
 
-Plain Python, one head at a time, with exact fractions where rounding could matter. A
-map is a flat list, layer after layer.
+A third opinion beside ``headwidget/display/views`` and ``js/display/views``. Plain Python, one
+head at a time, with exact fractions where rounding could matter. A map is a flat list, layer
+after layer.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ class Task:
         self.number = shares if at["normalize"] == "share" else self.plain
 
     def strengths(self, numbers: Map) -> Map:
-        """What counts as strong: the number itself; of signed scores its size, in the
-        direction that is asked for."""
+        """What counts as strong: the number, or a signed score's size in the direction asked."""
         if not self.signed:
             return numbers
         sign = self.at["sign"]
@@ -99,8 +98,10 @@ class Task:
         return [s >= edge for s in self.strengths(self.number)]
 
     def counts(self) -> list[int] | None:
-        """How many runs of each head reach the threshold, in the direction asked for or,
-        of either, in the better one."""
+        """How many runs of each head reach the threshold in the direction asked for.
+
+        For either direction, in the better one.
+        """
         if self.at["threshold"] is None:
             return None
         edge = self.least(self.plain)
@@ -196,8 +197,10 @@ def picture(scores: dict[str, Any], at: dict[str, Any]) -> dict[str, Any]:
 def categories(
     scores: dict[str, Any], tasks: dict[str, Task], shown: list[str], at: dict[str, Any]
 ) -> dict[str, Any]:
-    """A head belongs to a category when it passes in any shown task of it; without a
-    threshold, at the task's elbow."""
+    """A head belongs to a category when it passes in any shown task of it.
+
+    Without a threshold it passes at the task's elbow.
+    """
     at = at if at["threshold"] is not None else {**at, "rule": "elbow", "threshold": 1.0}
     category_of = {name: scores["categories"].get(name, name) for name in tasks}
     groups = list(dict.fromkeys(category_of.values()))
@@ -241,8 +244,10 @@ def categories(
 
 
 def spanned(values: Map, diverging: bool, cap: float | str | None) -> dict[str, Any]:
-    """From zero (or as far below it as above) to the cap, or to a percentile of the size
-    rounded up to a tick."""
+    """From zero, or as far below it as above, to the cap.
+
+    Without a cap, to a percentile of the size rounded up to a tick.
+    """
     size = sorted(abs(Fraction(x)) for x in values)
     least, most = min(Fraction(0), Fraction(min(values))), max(Fraction(0), Fraction(max(values)))
     parts = 3 if diverging else 4
@@ -274,8 +279,10 @@ def tick(size: Fraction) -> Fraction:
 
 
 def bar(span: dict[str, Any]) -> list[str]:
-    """The labels of a colour bar: both ends, and every multiple of the step that is half a
-    step or more away from them."""
+    """The labels of a colour bar.
+
+    Both ends, and every multiple of the step that is half a step or more away from them.
+    """
     low, high, step = (Fraction(str(span[name])) for name in ("low", "high", "step"))
     inner = [k * step for k in range(math.floor(low / step), math.ceil(high / step) + 1)]
     places = [low, *(p for p in inner if low + step / 2 < p < high - step / 2), high]

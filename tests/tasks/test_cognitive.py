@@ -1,4 +1,8 @@
-"""The suite "cognitive" is what docs/suites.md says: balanced, without leaks, above chance on the embedded model; and words alone tell most of it apart."""
+"""The suite "cognitive" is what docs/suites.md says.
+
+It is balanced, without leaks, and above chance on the embedded model; words alone tell most of
+its tasks apart.
+"""
 
 from __future__ import annotations
 
@@ -184,7 +188,10 @@ def test_the_baseline_is_at_chance_where_there_is_nothing_to_see() -> None:
 
 
 def test_the_embedded_model_beats_the_foils_of_held_out_prompts() -> None:
-    """Sixteen a task: at chance, 11 or more of 16 come about 1 time in 10, and in all eight never; the docs' table has all 64."""
+    """Sixteen a task: at chance, 11 or more of 16 come about 1 time in 10, in all eight never.
+
+    The table in the docs has all 64.
+    """
     model = hw.load()
     for t in hw.tasks.suite("cognitive"):
         encoded = encode(t, model)

@@ -39,7 +39,8 @@ def test_a_step_is_asked_after_its_question_and_the_steps_before_it(tmp_path: Pa
         ),
     )
     assert retrieval.examples[1] == Example(
-        "Question: Whole?\nQ: Sub Retrieval 0?\nA: Paris\nQ: Sub Math Calculation 0?\nA: 4\nQ: Sub Retrieval 1?\nA:",
+        "Question: Whole?\nQ: Sub Retrieval 0?\nA: Paris\nQ: Sub Math Calculation 0?\nA: 4\n"
+        "Q: Sub Retrieval 1?\nA:",
         " spaced",
     )
 
@@ -78,7 +79,8 @@ def test_rare_unknown_and_misspelt_skills_are_reported_with_their_examples(tmp_p
     )
     with pytest.warns(
         UserWarning,
-        match=r"c\.json: too few examples for a task: 'Logical Reasoning' \(1\)\. skills that are none of the eight: 'Cooking' \(2\)\. misspelt",
+        match=r"c\.json: too few examples for a task: 'Logical Reasoning' \(1\)\. "
+        r"skills that are none of the eight: 'Cooking' \(2\)\. misspelt",
     ) as caught:
         (task,) = hw.tasks.read_cogqa(path, report=report)
     assert len(caught) == 1 and caught[0].filename == __file__

@@ -1,4 +1,4 @@
-"""Tasks: read from anywhere, refused with a sentence, tokenised as written; the built-in suite is what it says."""
+"""Tasks: read from anywhere, refused with a sentence, tokenised as written; the suites."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ def suite(name: str, *, seed: int = 0) -> list[Task]:
     """
     if name not in _SUITES:
         raise ValueError(
-            f"there is no suite {name!r}; the built-in ones are {', '.join(map(repr, _SUITES))}. For a file, use hw.Task.read."
+            f"there is no suite {name!r}; the built-in ones are {', '.join(map(repr, _SUITES))}. "
+            "For a file, use hw.Task.read."
         )
     tasks: list[Task] = importlib.import_module(_SUITES[name]).tasks(seed)
     return tasks

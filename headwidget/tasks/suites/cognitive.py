@@ -1,11 +1,14 @@
-"""The suite "cognitive": eight cognitive functions in forms the embedded model can do where there is one (docs/suites.md: accuracy, heuristics, surface).
+"""The suite "cognitive": eight cognitive functions, where there is a form that the embedded
+model can do (docs/suites.md: accuracy, heuristics, surface).
 
-Five tasks share their sixteen answer words; each task has two lists of worked lines before its questions, none of which has a word of the answers.
-Questions stand in four rounds. A word is answer and foil once a round, and the first round is held out.
+Five tasks share their sixteen answer words; each task has two lists of worked lines before its
+questions, none of which has a word of the answers. Questions stand in four rounds. A word is
+answer and foil once a round, and the first round is held out.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -52,7 +55,11 @@ def tasks(seed: int) -> list[Task]:
 
 
 def _slots(rng: random.Random) -> list[_Slot]:
-    """Sixteen nouns in four rounds. No pair of answer and foil comes twice, whichever is which: in a ring, a round's foil is a number of steps away."""
+    """Sixteen nouns in four rounds.
+
+    No pair of answer and foil comes twice, in either order: in a ring of nouns, a round's
+    foil is another number of steps away.
+    """
     ring = rng.sample(list(NOUNS), len(NOUNS))
     steps = [step * rng.choice((-1, 1)) for step in rng.sample(range(1, len(ring) // 2), ROUNDS)]
     items = [rng.sample(range(ROUNDS), ROUNDS) for _ in ring]
@@ -66,15 +73,15 @@ def _slots(rng: random.Random) -> list[_Slot]:
             first, second, last = rng.sample(_NAMES, 3)
             slots.append(
                 _Slot(
-                    noun,
-                    items[n][turn],
-                    foil,
-                    third,
-                    (n // 2 + turn) % 2,
-                    (n + turn) % 2,
-                    place,
-                    foil_place,
-                    (first, second, last),
+                    noun=noun,
+                    item=items[n][turn],
+                    foil=foil,
+                    third=third,
+                    list=(n // 2 + turn) % 2,
+                    position=(n + turn) % 2,
+                    place=place,
+                    foil_place=foil_place,
+                    names=(first, second, last),
                 )
             )
     return slots
@@ -221,7 +228,7 @@ _COUNTRIES = (
 
 
 def _knowledge(rng: random.Random) -> Task:
-    """A round's capitals are each other's foils, so that no held-out capital is among the others."""
+    """A round's capitals are each other's foils: no held-out capital is among the others."""
     pairs = rng.sample(CAPITALS, len(CAPITALS))
     size = len(pairs) // ROUNDS
     step = rng.randrange(1, size)
@@ -246,20 +253,23 @@ _SENTENCES = (
         "The lamp behind the doors is small",
     ),
 )
-_PLURALS = {
-    noun: "knives" if noun == "knife" else f"{noun}s" for noun in NOUNS if noun != "fish"
-}  # one fish, two fish
+# The plural of fish is fish.
+_PLURALS = {noun: "knives" if noun == "knife" else f"{noun}s" for noun in NOUNS if noun != "fish"}
 _PLACES = tuple("window table garden school bridge tower fence hill".split())
 
 
 def _syntax(rng: random.Random) -> Task:
-    """In every round half the subjects are plural; half of the nouns between have the other number, so the nearest noun does not tell."""
+    """In every round half the subjects are plural.
+
+    Half of the nouns between subject and verb have the other number, so the nearest noun does
+    not tell.
+    """
     phrases: dict[str, bool] = {}  # phrase -> is its subject plural?
     while len(phrases) < ROUNDS * len(NOUNS):
         plural, differs = len(phrases) % 2 == 1, len(phrases) // 2 % 2 == 1
         subject, place = rng.choice(list(_PLURALS)), rng.choice(_PLACES)
-        phrase = f"The {_PLURALS[subject] if plural else subject} {rng.choice(('near', 'behind'))} the {place}{'s' * (plural != differs)}"
-        phrases.setdefault(phrase, plural)
+        between = f"{rng.choice(('near', 'behind'))} the {place}{'s' * (plural != differs)}"
+        phrases.setdefault(f"The {_PLURALS[subject] if plural else subject} {between}", plural)
     verbs = ("is", "are")
     return _task(
         "Syntactic Understanding",
@@ -271,31 +281,30 @@ def _syntax(rng: random.Random) -> Task:
 
 
 def _math(rng: random.Random) -> Task:
-    """Ten sums and six differences a round, of digits and to digits. A round's answers are its foils in another order."""
-    drawn: list[list[tuple[str, int]]] = [
-        [] for _ in range(2 * ROUNDS)
-    ]  # (question, answer), for each sign and round
+    """Ten sums and six differences a round, of digits and to digits.
+
+    A round's foils are its answers in another order.
+    """
+    # (question, answer) of each round and sign: sums at even places, differences at odd ones
+    groups: list[list[tuple[str, int]]] = [[] for _ in range(2 * ROUNDS)]
     for number, (sign, (size, worked)) in enumerate(SUMS.items()):
-        shown = "".join(f"{a} {sign} {b} = {_result(a, sign, b)}, " for a, b in worked)
+        shots = "".join(f"{a} {sign} {b} = {_result(a, sign, b)}, " for a, b in worked)
         problems = [
             (a, b)
-            for a in range(10)
-            for b in range(10)
+            for a, b in itertools.product(range(10), repeat=2)
             if 0 <= _result(a, sign, b) <= 9 and (a, b) not in worked
         ]
-        chosen = sorted(
-            rng.sample(problems, ROUNDS * size), key=lambda pair: _result(pair[0], sign, pair[1])
-        )
-        for i, (a, b) in enumerate(
-            chosen
-        ):  # dealt out by answer, so that no round has one of them more than half of the time
-            drawn[i % ROUNDS * 2 + number].append((f"{shown}{a} {sign} {b} =", _result(a, sign, b)))
+        chosen = rng.sample(problems, ROUNDS * size)
+        # Dealt out by answer, so that no round has one answer more than half of the time.
+        chosen.sort(key=lambda pair: _result(pair[0], sign, pair[1]))
+        for i, (a, b) in enumerate(chosen):
+            question = f"{shots}{a} {sign} {b} ="
+            groups[i % ROUNDS * 2 + number].append((question, _result(a, sign, b)))
     examples = []
-    for some in drawn:
-        answers = _apart([answer for _, answer in some], rng)
-        examples += [
-            (question, str(answer), str(foil)) for (question, answer), foil in zip(some, answers)
-        ]
+    for group in groups:
+        foils = _apart([answer for _, answer in group], rng)
+        for (question, answer), foil in zip(group, foils):
+            examples.append((question, str(answer), str(foil)))
     return _task("Math Calculation", examples)
 
 

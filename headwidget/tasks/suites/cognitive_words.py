@@ -1,4 +1,7 @@
-"""The facts behind the suite "cognitive": sixteen nouns that are the answers of five tasks, each with four kinds, goals and clues; and capitals."""
+"""The facts behind the suite "cognitive": nouns, capitals and worked sums.
+
+The sixteen nouns are the answers of five tasks; each has four kinds, goals and clues.
+"""
 
 from __future__ import annotations
 
@@ -149,22 +152,25 @@ NOUNS: dict[str, Noun] = {
     ),
 }
 
-CAPITALS: tuple[tuple[str, str], ...] = tuple(
-    (country, capital)
-    for country, capital in (
-        pair.split(":")
-        for pair in (
-            "France:Paris Italy:Rome Spain:Madrid Germany:Berlin Japan:Tokyo China:Beijing Russia:Moscow Egypt:Cairo Greece:Athens Portugal:Lisbon "
-            "Austria:Vienna Ireland:Dublin Norway:Oslo Sweden:Stockholm Finland:Helsinki Denmark:Copenhagen Poland:Warsaw Hungary:Budapest Cuba:Havana "
-            "Peru:Lima Kenya:Nairobi Iran:Tehran Iraq:Baghdad Turkey:Ankara Canada:Ottawa Belgium:Brussels Thailand:Bangkok Vietnam:Hanoi "
-            "Chile:Santiago Syria:Damascus Lebanon:Beirut Scotland:Edinburgh Wales:Cardiff Australia:Canberra Bulgaria:Sofia Romania:Bucharest "
-            "Serbia:Belgrade Croatia:Zagreb Ukraine:Kiev Libya:Tripoli Afghanistan:Kabul Nepal:Kathmandu Israel:Jerusalem Jordan:Amman Venezuela:Caracas "
-            "Colombia:Bogota Ecuador:Quito Jamaica:Kingston Ghana:Accra Somalia:Mogadishu Sudan:Khartoum Uganda:Kampala "
-            "Bangladesh:Dhaka Indonesia:Jakarta Philippines:Manila Taiwan:Taipei Latvia:Riga Iceland:Reykjavik Uruguay:Montevideo Rwanda:Kigali "
-            "Zimbabwe:Harare Armenia:Yerevan Georgia:Tbilisi Albania:Tirana"
-        ).split()
-    )
+_CAPITALS = (
+    "France:Paris Italy:Rome Spain:Madrid Germany:Berlin Japan:Tokyo China:Beijing "
+    "Russia:Moscow Egypt:Cairo Greece:Athens Portugal:Lisbon Austria:Vienna Ireland:Dublin "
+    "Norway:Oslo Sweden:Stockholm Finland:Helsinki Denmark:Copenhagen Poland:Warsaw "
+    "Hungary:Budapest Cuba:Havana Peru:Lima Kenya:Nairobi Iran:Tehran Iraq:Baghdad "
+    "Turkey:Ankara Canada:Ottawa Belgium:Brussels Thailand:Bangkok Vietnam:Hanoi "
+    "Chile:Santiago Syria:Damascus Lebanon:Beirut Scotland:Edinburgh Wales:Cardiff "
+    "Australia:Canberra Bulgaria:Sofia Romania:Bucharest Serbia:Belgrade Croatia:Zagreb "
+    "Ukraine:Kiev Libya:Tripoli Afghanistan:Kabul Nepal:Kathmandu Israel:Jerusalem "
+    "Jordan:Amman Venezuela:Caracas Colombia:Bogota Ecuador:Quito Jamaica:Kingston "
+    "Ghana:Accra Somalia:Mogadishu Sudan:Khartoum Uganda:Kampala Bangladesh:Dhaka "
+    "Indonesia:Jakarta Philippines:Manila Taiwan:Taipei Latvia:Riga Iceland:Reykjavik "
+    "Uruguay:Montevideo Rwanda:Kigali Zimbabwe:Harare Armenia:Yerevan Georgia:Tbilisi "
+    "Albania:Tirana"
 )
+CAPITALS: tuple[tuple[str, str], ...] = tuple(
+    (country, capital) for country, capital in (pair.split(":") for pair in _CAPITALS.split())
+)
+"""Countries with their capitals."""
 
 SUMS: dict[str, tuple[int, tuple[tuple[int, int], ...]]] = {
     "+": (10, ((1, 2), (7, 2), (1, 1), (4, 4), (2, 6))),

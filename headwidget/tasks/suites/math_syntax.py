@@ -1,7 +1,11 @@
-"""The suite "math-syntax": small sums and subject-verb agreement, few-shot, in a form the embedded model can do (docs/suites.md has its accuracy)."""
+"""The suite "math-syntax": small sums and subject-verb agreement, few-shot.
+
+They are in a form that the embedded model can do (docs/suites.md has its accuracy).
+"""
 
 from __future__ import annotations
 
+import itertools
 import random
 
 from headwidget.tasks.task import Task
@@ -14,7 +18,7 @@ _SUMS = (
     ((6, 2), (1, 2), (4, 4), (5, 2), (1, 1)),
     ((1, 2), (7, 2), (1, 1), (4, 4), (2, 6)),
 )
-_PROBLEMS = tuple((a, b) for a in range(10) for b in range(10) if a + b <= 9)
+_PROBLEMS = tuple((a, b) for a, b in itertools.product(range(10), repeat=2) if a + b <= 9)
 
 _SENTENCES = (
     "The cats near the box are small.",
@@ -23,10 +27,16 @@ _SENTENCES = (
     "The stones behind the wall are small.",
 )
 _SUBJECTS = tuple(
-    "boy girl dog teacher doctor driver author farmer key book car tree king friend picture letter pilot singer bird horse".split()
+    (
+        "boy girl dog teacher doctor driver author farmer key book car tree king friend picture "
+        "letter pilot singer bird horse"
+    ).split()
 )
 _PLACES = tuple(
-    "cabinet window table garden house street river door school market bridge tower station office".split()
+    (
+        "cabinet window table garden house street river door school market bridge tower station "
+        "office"
+    ).split()
 )
 _PREPOSITIONS = ("near", "behind")
 
@@ -48,14 +58,18 @@ def _math(rng: random.Random) -> Task:
 
 
 def _syntax(rng: random.Random) -> Task:
-    """Half the subjects are plural; half the nouns between subject and verb have the other number, so the nearest noun does not tell."""
+    """Half the subjects are plural.
+
+    Half the nouns between subject and verb have the other number, so the nearest noun does
+    not tell.
+    """
     shots = "".join(f"{sentence}\n" for sentence in _SENTENCES)
     phrases: dict[str, bool] = {}  # phrase -> is its subject plural?
     while len(phrases) < PER_TASK:
         plural, differs = len(phrases) % 2 == 1, len(phrases) // 2 % 2 == 1
         subject, place = rng.choice(_SUBJECTS), rng.choice(_PLACES)
-        near = f"{subject}{'s' * plural} {rng.choice(_PREPOSITIONS)} the {place}{'s' * (plural != differs)}"
-        phrases.setdefault(near, plural)
+        between = f"{rng.choice(_PREPOSITIONS)} the {place}{'s' * (plural != differs)}"
+        phrases.setdefault(f"{subject}{'s' * plural} {between}", plural)
     verbs = (" is", " are")
     return Task(
         "Syntax",

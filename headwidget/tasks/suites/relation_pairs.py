@@ -16,12 +16,8 @@ FILE = "relations.jsonl"
 def tasks(seed: int) -> list[Task]:
     """The twenty relations; nothing about them is drawn, so the seed changes nothing."""
     pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for line in (
-        resources.files("headwidget.tasks.suites")
-        .joinpath(FILE)
-        .read_text(encoding="utf-8")
-        .splitlines()
-    ):
+    file = resources.files("headwidget.tasks.suites").joinpath(FILE)
+    for line in file.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         pairs.setdefault((row["name"], row["category"]), []).append((row["source"], row["target"]))
     return [Relation(name, listed, category) for (name, category), listed in pairs.items()]
@@ -30,7 +26,9 @@ def tasks(seed: int) -> list[Task]:
 def generated(
     words: Iterable[str], names: Iterable[str], years: Iterable[int]
 ) -> dict[str, list[tuple[str, str]]]:
-    """The relations that are a rule rather than facts, by name: their pairs in the file are these, for its own words, names and years.
+    """The relations that are a rule rather than facts, by name.
+
+    Their pairs in the file are these, for the words, names and years that stand there.
 
     >>> generated(["time"], ["Mary"], [1999])["word to last letter"]
     [('time', 'e')]
