@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.support import dead_workers, sixteen_bit
@@ -19,7 +20,12 @@ MINUTES = 1500
 what it takes a user."""
 
 
+# No test is timed: a busy core takes many times what an idle one does.
+hypothesis.settings.register_profile("untimed", deadline=None)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("untimed")
     dead_workers.watch(config)
     if not hasattr(config, "workerinput"):  # workers and kernels inherit the environment
         sixteen_bit.limit_where_it_does_not_work()
