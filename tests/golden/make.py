@@ -602,7 +602,7 @@ def palette_case() -> dict[str, Any]:
 
 
 def rank_case() -> list[dict[str, Any]]:
-    """Means of heads (with ties, and zeros of both signs), and the rank of each by mean and by size."""
+    """Means of heads (with ties, and zeros of both signs), and their ranks by mean and by size."""
     maps = {
         "signed": [0.5, -0.75, 0.25, 0.5, -2.0, 0.0],
         "unsigned, ties": [0.25, 0.25, 1.0, 0.0, 1.0, 0.25],
