@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +222,8 @@ def test_with_bootstrap_every_fit_has_prompts_of_its_own() -> None:
 # ---- while it runs ----
 
 
-def test_gates_stage_and_loss_stream_while_it_trains() -> None:
+def test_gates_stage_and_loss_stream_while_it_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gating, "PATIENCE", math.inf)  # also on a busy machine
     model = tiny.model("llama")
     task = encode(few_shot(), model)
     yielded = list(gating.run(Job(model, (task,), 3, Gating(updates=25, fits=2))))
@@ -258,6 +260,7 @@ def test_whoever_watches_slow_updates_sees_each(monkeypatch: pytest.MonkeyPatch)
         yielded = fit(Job(model, (task,), 3, options), task)
         return [item for item in yielded if isinstance(item, Chunk)]
 
+    monkeypatch.setattr(gating, "PATIENCE", math.inf)
     fast = chunks()
     monkeypatch.setattr(gating, "PATIENCE", -1.0)
     slow = chunks()
