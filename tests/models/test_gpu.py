@@ -1,4 +1,8 @@
-"""GPU discipline without a GPU: a fake cuda device that refuses to mix devices or look at values, and a count of host syncs, backward included."""
+"""GPU discipline without a GPU.
+
+A fake cuda device refuses to mix devices or look at values; host syncs are counted, those of
+a backward included.
+"""
 
 from __future__ import annotations
 

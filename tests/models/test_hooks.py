@@ -1,4 +1,7 @@
-"""Hooks on every family: ones change nothing, contributions sum to the output, zeroing a head is zeroing its rows of W_O."""
+"""Hooks on every family: ones change nothing, contributions sum to the output.
+
+Zeroing a head is zeroing its rows of W_O.
+"""
 
 from __future__ import annotations
 

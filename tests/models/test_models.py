@@ -1,4 +1,4 @@
-"""Loading: the table is checked against the live model, and what cannot be scored is said in a sentence."""
+"""Loading: the table is checked against the live model; what cannot be scored is refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def test_an_unknown_family_is_refused_with_the_way_to_teach_it() -> None:
     module.config.model_type = "zebra"
     with pytest.raises(
         ValueError,
-        match=r"'zebra' is not in headwidget's table.*model\.layers\.2\.self_attn\.o_proj.*hw\.register",
+        match=r"'zebra' is not in headwidget's table.*"
+        r"model\.layers\.2\.self_attn\.o_proj.*hw\.register",
     ):
         hw.load(module, tiny.tokenizer())
 
@@ -59,7 +60,8 @@ def test_a_fused_projection_is_named() -> None:
     module.model.layers[1].self_attn.o_proj = nn.Linear(80, 32)
     with pytest.raises(
         ValueError,
-        match=r"model\.layers\.1\.self_attn\.o_proj \(Linear\) takes 80 numbers in, not 4 heads x 8 = 32",
+        match=r"model\.layers\.1\.self_attn\.o_proj \(Linear\) takes 80 numbers in, "
+        "not 4 heads x 8 = 32",
     ):
         hw.load(module, tiny.tokenizer())
     del module.model.layers[1].self_attn.o_proj
@@ -209,7 +211,8 @@ def test_quantised_weights_are_named_where_they_cannot_be_read() -> None:
         )
     with pytest.raises(
         TypeError,
-        match=r"model\.layers\.0\.self_attn\.o_proj is a Linear whose weight cannot be read as plain numbers.*'gradient' or 'ablation'",
+        match=r"model\.layers\.0\.self_attn\.o_proj is a Linear whose weight cannot be read "
+        "as plain numbers.*'gradient' or 'ablation'",
     ):
         model.layers[0].w_o()
 

@@ -1,4 +1,7 @@
-"""Weights spread over places by device_map: what reads weights, and what runs the model, gives what the whole model gives, or says at once why it cannot."""
+"""Weights spread over places by device_map give what the whole model gives.
+
+Where that cannot be, it is said at once.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ PARTS = (
 
 
 def spread(folder: Path, on_disk: str) -> hw.Model:
-    """A llama with the weights of :func:`made`, each part placed by accelerate, one of them on disk."""
+    """A llama with the weights of :func:`made`, placed by accelerate, a part of it on disk."""
     tiny.build("llama", vocab_size=VOCABULARY).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     places = {part: "disk" if part == on_disk else "cpu" for part in PARTS}
@@ -74,7 +77,10 @@ def test_salient_reads_the_layer_that_is_asked_for_wherever_the_others_are(
 
 def test_weights_that_are_on_disk_are_named_before_any_work(tmp_path: Path) -> None:
     model = spread(tmp_path, "model.layers.1")
-    sentence = r"model\.layers\.1\.self_attn\.\w_proj is a Linear whose weight cannot be read as plain numbers \(.*offloaded to\s+disk\?\); load the model whole"
+    sentence = (
+        r"model\.layers\.1\.self_attn\.\w_proj is a Linear whose weight cannot be read as plain "
+        r"numbers \(.*offloaded to\s+disk\?\); load the model whole"
+    )
     ran: list[int] = []
     model.module.get_input_embeddings().register_forward_hook(lambda *_: ran.append(1))
     for ask in (
@@ -86,7 +92,10 @@ def test_weights_that_are_on_disk_are_named_before_any_work(tmp_path: Path) -> N
             ask()
     model = spread(tmp_path, "lm_head")
     model.module.get_input_embeddings().register_forward_hook(lambda *_: ran.append(1))
-    sentence = r"the unembedding of .* cannot be read as plain numbers \(quantised, or offloaded to disk\?\); load the model whole"
+    sentence = (
+        r"the unembedding of .* cannot be read as plain numbers "
+        r"\(quantised, or offloaded to disk\?\); load the model whole"
+    )
     for ask in (
         lambda: hw.score(model, following(), "relations", progress=False),
         lambda: hw.relations.dynamic(model, following()),
