@@ -143,7 +143,7 @@ def test_a_brush_drawn_by_hand_is_the_threshold_and_the_heatmaps_follow(board: B
         "int((np.abs(mean[0]) >= np.float32(explorer.threshold)).sum())"
     )
     wait_until(
-        lambda: board.brushed(0.3, 1.0),
+        lambda: board.brushed(0.3, 1.0) and board.brush()[1] >= 0.99,
         "the brush to reach to the end",
     )
     board.drag(
