@@ -30,6 +30,7 @@ def test_it_is_a_real_language_model() -> None:
     assert model.tokenizer.tokenize("12 + 5") == ["1", "2", "Ġ+", "Ġ", "5"]  # every digit a token
 
 
+@pytest.mark.slow
 def test_converting_anew_gives_what_transformers_reads_from_the_same_file(tmp_path: Path) -> None:
     gguf = embedded._gguf(tmp_path)
     embedded.convert(gguf, tmp_path / "made")

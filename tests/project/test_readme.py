@@ -48,6 +48,7 @@ def broken(page: Path, markdown: str) -> list[str]:
     return missing
 
 
+@pytest.mark.slow
 def test_every_python_block_of_the_readme_runs_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -216,6 +216,7 @@ def test_accuracy_and_only_correct_on_the_real_model() -> None:
         hw.score(model, hw.Task("t", [("The capital of Spain is", " Zanzibar")]), only_correct=True)
 
 
+@pytest.mark.slow
 def test_ablation_with_a_shared_prefix_is_exact_on_the_real_model() -> None:
     model = hw.load()
     examples = encode(hw.tasks.suite("math-syntax")[1].sample(5), model).examples

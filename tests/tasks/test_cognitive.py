@@ -187,6 +187,7 @@ def test_the_baseline_is_at_chance_where_there_is_nothing_to_see() -> None:
         surface_accuracy(alike[:1])
 
 
+@pytest.mark.slow
 def test_the_embedded_model_beats_the_foils_of_held_out_prompts() -> None:
     """Sixteen a task: at chance, 11 or more of 16 come about 1 time in 10, in all eight never.
 
