@@ -276,5 +276,6 @@ METHOD = Method(
     together=True,
     check_tasks=_check_tasks,
     steps=_steps,
+    usual_batch=lambda options: options.batch,
     about="How open the head's fitted gate stays under pressure to drop heads, from 0 to 1.",
 )

@@ -47,6 +47,6 @@ METHOD = Method(
     "gradient",
     run,
     Gradient,
-    signed=True,
+    signed=lambda options: not options.abs,
     about="How fast log p(answer) changes with the head's gate; positive helps, to first order.",
 )

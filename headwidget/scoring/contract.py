@@ -153,8 +153,8 @@ class Method:
 
     The first sentence of a field's docstring explains it in the live widget.
     """
-    signed: bool
-    """Does a score's sign mean something?"""
+    signed: bool | Callable[[Any], bool]
+    """Does a score's sign mean something? A function of the options where they decide it."""
     ranked_by: RankedBy = "mean"
     """Are heads ranked by their mean over runs or by its absolute value ("size")?"""
     together: bool = False
@@ -171,8 +171,17 @@ class Method:
     """What follows for the scores where the model does a task no better than a coin."""
     steps: Callable[[Sequence[EncodedTask], Any], tuple[float, str]] = prompts_to_score
     """``steps(tasks, options)``: the number of steps and their unit, for the progress bar."""
+    usual_batch: Callable[[Any], int | None] = lambda options: None
+    """``usual_batch(options)``: the prompts a batch where the user gave no batch size.
+
+    Half of it is tried where memory runs out. None: as many as the engine's batches hold.
+    """
     about: str = ""
     """What a score means, in one sentence."""
+
+    def is_signed(self, options: Any) -> bool:
+        """Does the sign of a score mean something with these options?"""
+        return bool(self.signed(options)) if callable(self.signed) else self.signed
 
 
 def to_host(

@@ -178,8 +178,8 @@ class Scoring:
 
     def _usual_batch(self) -> int:
         """How many prompts run together where the user did not say."""
-        chosen: int | None = getattr(self.options, "batch", None)
-        if chosen:
+        chosen = self.method.usual_batch(self.options)
+        if chosen is not None:
             return chosen
         largest = 1
         for task in self.tasks:
@@ -296,7 +296,7 @@ class Scoring:
             method=self.method.name,
             runs=runs,
             layers=[layer.index for layer in self.model.layers],
-            signed=self.method.signed and not getattr(self.options, "abs", False),
+            signed=self.method.is_signed(self.options),
             ranked_by=self.method.ranked_by,
             categories=categories,
             meta=meta,

@@ -208,6 +208,59 @@ def test_every_built_in_method_says_what_a_score_means(name: str) -> None:
     assert about.endswith(".") and len(about) <= 100
 
 
+# ---- what follows from the options ----
+
+
+@dataclasses.dataclass(frozen=True)
+class SameNames:
+    """Options with names that methods of headwidget use too."""
+
+    abs: bool = True
+    batch: int = 2
+    size: float = -1.0
+
+
+def test_the_names_of_options_mean_nothing_to_the_engine() -> None:
+    batch_sizes: list[int | None] = []
+
+    def run(job: Job) -> Iterator[Chunk | Report]:
+        batch_sizes.append(job.batch_size)
+        if job.batch_size is None:
+            raise MemoryError
+        yield from constant(job)
+
+    model, one = tiny.model("llama"), [TASKS[0]]
+    method = dataclasses.replace(MINE, run=run, options=SameNames, signed=True)
+    hw.register_method(method)
+    assert hw.score(model, one, "mine", progress=False).signed
+    # half of all prompts, which fit into one of the engine's batches, and not of `batch`
+    assert batch_sizes == [None, len(TASKS[0].examples) // 2] and batch_sizes[1] != 1
+    batch_sizes.clear()
+    hw.register_method(dataclasses.replace(method, usual_batch=lambda options: options.batch * 5))
+    hw.score(model, one, "mine", progress=False, batch=4)
+    assert batch_sizes == [None, 10]
+
+
+def test_a_method_says_with_which_options_scores_are_signed() -> None:
+    signed = dataclasses.replace(MINE, options=SameNames, signed=lambda options: not options.abs)
+    hw.register_method(signed)
+    for absolute in (True, False):
+        scores = hw.score(tiny.model("llama"), TASKS, "mine", progress=False, abs=absolute)
+        assert scores.signed is not absolute
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_an_absolute_gradient_is_not_signed(absolute: bool) -> None:
+    scores = hw.score(tiny.model("llama"), TASKS, "gradient", progress=False, abs=absolute)
+    assert scores.signed is not absolute
+
+
+def test_gating_says_how_many_prompts_an_update_has() -> None:
+    gating = registry.find("gating")
+    sizes = [gating.usual_batch(gating.options(preset=preset)) for preset in ("published", "quick")]
+    assert sizes == [32, 8]
+
+
 # ---- what a method is told ----
 
 
