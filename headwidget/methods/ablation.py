@@ -17,7 +17,8 @@ from headwidget.scoring.batch import Batch, batches, forward, log_probability, p
 from headwidget.scoring.checks import one_of
 from headwidget.scoring.contract import Chunk, Job, Method, land
 from headwidget.scoring.encode import EncodedTask
-from headwidget.scoring.replay import Replay, belong_together
+from headwidget.scoring.prefix import belong_together
+from headwidget.scoring.replay import Replay
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from headwidget.models import Model, hooks
 from headwidget.scoring import gated_forward
 from headwidget.scoring.batch import TOKENS, Batch, collate, plan, token_log_probability
 from headwidget.scoring.encode import Encoded
-from headwidget.scoring.replay import SHORTEST_PREFIX, belong_together, shared_prefix
+from headwidget.scoring.prefix import belong_together, usable_prefix
 
 NORM = 1.0
 """A fit's gradient is made no longer than this, as published."""
@@ -63,11 +63,7 @@ class Prompts:
         )
         if len(planned) > 1 and len(examples) < self.count * len(planned):
             planned = [everything]  # the groups are too small to fill an update each
-        groups = []
-        for runs in planned:
-            prefix = shared_prefix([examples[i] for i in runs]) if len(runs) > 1 else 0
-            groups.append((runs, prefix if prefix >= SHORTEST_PREFIX else 0))
-        return groups
+        return [(runs, usable_prefix(self.model, [examples[i] for i in runs])) for runs in planned]
 
     def next(self) -> tuple[gated_forward.Group, npt.NDArray[np.int64], int]:
         """The next update: a group, and which of its prompts each fit sees, (fit, prompt).

@@ -17,6 +17,9 @@ from headwidget.scoring.encode import Encoded
 TOKENS = 4096
 """Tokens a batch by default: a batch holds at most this many, and at most ``PROMPTS`` prompts."""
 PROMPTS = 32
+MOST_LOGITS = 2**26
+"""Changed heads are unembedded together up to this many logits, so that the vocabulary's
+weights are read once for all of them."""
 
 
 @dataclass(frozen=True, eq=False)

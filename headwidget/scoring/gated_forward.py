@@ -19,9 +19,18 @@ from torch import Tensor
 
 from headwidget.models import Model, hooks
 from headwidget.models.caches import PrefixCache, kept_in
-from headwidget.scoring.batch import TOKENS, Batch, collate, correct, forward, log_probability, plan
+from headwidget.scoring.batch import (
+    MOST_LOGITS,
+    TOKENS,
+    Batch,
+    collate,
+    correct,
+    forward,
+    log_probability,
+    plan,
+)
 from headwidget.scoring.encode import Encoded
-from headwidget.scoring.replay import MOST_LOGITS, SHORTEST_PREFIX, belong_together, shared_prefix
+from headwidget.scoring.prefix import belong_together, usable_prefix
 
 MOST_KEYS = 8 * TOKENS
 """Keys that a batch attends to, at most: those of a prefix count once for each of its prompts."""
@@ -82,12 +91,10 @@ def groups(model: Model, examples: Sequence[Encoded], batch_size: int | None = N
         planned = plan(examples, model, batch_size, order=lambda e: e.ids, together=belong_together)
         for runs in planned:
             members = [examples[i] for i in runs]
-            longest = max(len(e.ids) for e in members)
-            prefix = shared_prefix(members)
-            if len(members) == 1 or model.switches_rope(longest) or prefix < SHORTEST_PREFIX:
-                alone += runs
-            else:
+            if prefix := usable_prefix(model, members):
                 grouped.append(Group(collate(runs, members, model), prefix))
+            else:
+                alone += runs
     for indices in plan([examples[i] for i in alone], model, batch_size):
         runs = [alone[i] for i in indices]
         grouped.append(Group(collate(runs, [examples[i] for i in runs], model), 0))

@@ -20,36 +20,13 @@ from transformers import Cache
 
 from headwidget.models import Layer, Model, hooks
 from headwidget.models.caches import PrefixCache, kept_in, nothing_kept
-from headwidget.scoring.batch import Batch, collate, correct, log_probability
+from headwidget.scoring.batch import MOST_LOGITS, Batch, collate, correct, log_probability
 from headwidget.scoring.encode import Encoded
+from headwidget.scoring.prefix import usable_prefix
 
-SHORTEST_PREFIX = 4
-"""A shared prefix of fewer tokens is not worth a run of its own."""
 PREFIX_TOKENS = 512
 """A prefix runs for several heads at once, up to this many tokens: a short one alone would
 leave the device idle."""
-MOST_LOGITS = 2**26
-"""Heads are unembedded together up to this many logits, so that the vocabulary's weights
-are read once for all of them."""
-
-
-def shared_prefix(examples: Sequence[Encoded]) -> int:
-    """The number of leading tokens that all examples share.
-
-    The position that predicts an answer is never part of it.
-    """
-    all_ids = [example.ids for example in examples]
-    first, last = min(all_ids), max(all_ids)  # in sorted order these two differ the most
-    most = min(example.at[0] for example in examples)
-    for position, (token, other) in enumerate(zip(first[:most], last[:most])):
-        if token != other:
-            return position
-    return most
-
-
-def belong_together(batch: Sequence[Encoded], example: Encoded) -> bool:
-    """Would one more example leave the batch at least half of the prefix that it shares?"""
-    return 2 * shared_prefix([*batch, example]) >= shared_prefix(batch) or len(batch) == 1
 
 
 @dataclass
@@ -110,7 +87,7 @@ class Replay:
     def __init__(self, model: Model, runs: Sequence[int], examples: Sequence[Encoded]) -> None:
         self.model = model
         self.batch: Batch = collate(runs, examples, model)
-        self.prefix = self._prefix_length(examples)
+        self.prefix = usable_prefix(model, examples)
         """How many leading tokens run once for all prompts."""
         self.copies = max(1, min(model.n_heads, PREFIX_TOKENS // self.prefix)) if self.prefix else 1
         """For how many heads the prefix runs at once."""
@@ -124,14 +101,6 @@ class Replay:
             """log p(answer) of the untouched model, (batch,)."""
             self.correct = correct(logits, self.batch)
         self.row = -1
-
-    def _prefix_length(self, examples: Sequence[Encoded]) -> int:
-        longest = max(len(example.ids) for example in examples)
-        can_share = self.model.can_share_prefix and not self.model.switches_rope(longest)
-        if not can_share or len(examples) == 1:
-            return 0
-        prefix = shared_prefix(examples)
-        return prefix if prefix >= SHORTEST_PREFIX else 0
 
     def _capture(self) -> Tensor:
         """One plain forward that notes how each block is called; logits at the answer."""

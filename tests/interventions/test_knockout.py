@@ -15,7 +15,7 @@ import torch
 import headwidget as hw
 from headwidget.display.effect import Effect
 from headwidget.models import hooks
-from headwidget.scoring import gated_forward
+from headwidget.scoring import gated_forward, prefix
 from headwidget.scoring.batch import forward, log_probability
 from headwidget.scoring.encode import encode
 from tests.support import tiny
@@ -68,7 +68,7 @@ def test_a_shared_prefix_equals_whole_prompts(family: str, monkeypatch: pytest.M
         return out
 
     shared = values()
-    monkeypatch.setattr(gated_forward, "SHORTEST_PREFIX", 1000)
+    monkeypatch.setattr(prefix, "SHORTEST_PREFIX", 1000)
     assert [g.prefix for g in gated_forward.groups(model, examples)] == [0]
     np.testing.assert_allclose(shared, values(), atol=1e-4)
     assert np.ptp(shared[..., 0], axis=0).min() > 1e-3  # each setting has gates of its own

@@ -14,7 +14,8 @@ from headwidget.methods import attribution as attribution_module
 from headwidget.models import hooks
 from headwidget.scoring.batch import Batch, collate, forward, log_probability
 from headwidget.scoring.encode import encode
-from headwidget.scoring.replay import Replay, shared_prefix
+from headwidget.scoring.prefix import shared_prefix
+from headwidget.scoring.replay import Replay
 from tests.support import tiny
 from tests.support.definitions import answered, one_forward_per_head
 from tests.support.planted import planted
