@@ -16,7 +16,7 @@ from headwidget.interventions.sampling import Head, unseen_first
 from headwidget.models import Model
 from headwidget.scores import HeadScores
 from headwidget.scoring import gated_forward
-from headwidget.scoring.encode import EncodedTask, encode
+from headwidget.scoring.encode import EncodedTask, encode, has_foil
 from headwidget.tasks import Task
 
 
@@ -63,18 +63,13 @@ class MeasuredTask:
 
     def foils(self) -> int:
         """How many prompts have a foil."""
-        return int(has_foil(self.encoded).sum())
-
-
-def has_foil(task: EncodedTask) -> npt.NDArray[np.bool_]:
-    """Which of a task's examples have a foil."""
-    return np.array([example.foil is not None for example in task.examples])
+        return int(has_foil(self.encoded.examples).sum())
 
 
 def mean_answers(values: npt.NDArray[np.float32], task: EncodedTask) -> dict[str, float]:
     """The three measures of one setting, from ``values`` (run, 3) of all the task's examples."""
     log_p, right, beats = values.astype(np.float64).T
-    foiled = has_foil(task)
+    foiled = has_foil(task.examples)
     return {
         "accuracy": float(right.mean()),
         "beats_foil": float(beats[foiled].mean()) if foiled.any() else math.nan,

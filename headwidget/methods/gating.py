@@ -20,7 +20,7 @@ import numpy.typing as npt
 from headwidget.methods.gate_fits import Fits, Prompts
 from headwidget.models import Model
 from headwidget.scores.record import Contrast, TaskRecord, digest
-from headwidget.scoring import gated_forward
+from headwidget.scoring.batch import answered
 from headwidget.scoring.checks import at_least, between
 from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import EncodedTask, encode
@@ -134,7 +134,7 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     assert options.fits is not None
     labels = tuple(f"fit {i}" for i in range(options.fits))
     for task in job.tasks:
-        right = answered(job.model, task, job.batch_size)
+        right = answered(job.model, task.examples, job.batch_size)
         record = {"gating": {}, **_contrast(options.contrast), **_doubt(task, right)}
         yield Report({task.name: TaskReport(labels=labels, right=right, record=record)})
         yield from fit(job, task)
@@ -218,16 +218,6 @@ def _chunk(task: EncodedTask, gates: Mapping[str, Gates], state: Mapping[str, An
     aspects = {"interference": 1 - keep, "irrelevance": keep * (1 - drop)}
     runs = tuple(range(len(drop)))
     return Chunk(task.name, runs, slice(None), drop, aspects=aspects, state=state)
-
-
-def answered(model: Model, task: EncodedTask, batch_size: int | None) -> npt.NDArray[np.bool_]:
-    """(2, example): does the untouched model answer right; does the answer beat its foil?"""
-    right = np.zeros((2, len(task.examples)), bool)
-    for landed in gated_forward.run(
-        model, task.examples, np.ones((1, *model.shape), np.float32), batch_size
-    ):
-        right[:, list(landed.runs)] = landed.values[0, :, 1:].T > 0.5
-    return right
 
 
 def _contrast(task: Task | None) -> dict[str, Any]:

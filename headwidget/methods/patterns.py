@@ -40,7 +40,7 @@ from headwidget.models import Model, attention, hooks
 from headwidget.scoring.batch import Batch, batches, correct, forward
 from headwidget.scoring.checks import at_least
 from headwidget.scoring.contract import Chunk, Job, Method, Report, to_host
-from headwidget.scoring.encode import Encoded, EncodedTask
+from headwidget.scoring.encode import Encoded, EncodedTask, Specials, plain_ids, specials_around
 from headwidget.scoring.encode import encode as tokenised
 from headwidget.tasks import Task
 
@@ -183,13 +183,10 @@ def repeats(model: Model, options: Patterns, seed: int) -> list[Encoded]:
     return prompts
 
 
-def _specials(tokenizer: Any) -> tuple[list[int], list[int]]:
+def _specials(tokenizer: Any) -> Specials:
     """The special tokens that the tokenizer puts before and after a text."""
-    full, plain = (
-        list(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (True, False)
-    )
-    start = next((i for i in range(len(full)) if full[i : i + len(plain)] == plain), 0)
-    return full[:start], full[start + len(plain) :]
+    (plain,) = plain_ids(tokenizer, ["a"])
+    return specials_around(tokenizer, "a", plain) or Specials([], [])
 
 
 def _ordinary(model: Model) -> list[int]:

@@ -31,6 +31,7 @@ from torch.overrides import TorchFunctionMode
 from headwidget.models import hooks
 from headwidget.models.caches import nothing_kept
 from headwidget.models.model import Layer, Model
+from headwidget.models.weights import working
 
 ENTRIES = 2**25
 """About how many weights are computed at a time (128 MB in float32); one head's at least."""
@@ -132,7 +133,7 @@ class _Watcher(TorchFunctionMode):
             for heads, weights in _again(*args, **(kwargs or {})):
                 self.see(heads, weights)
         elif func in _SOFTMAX and self.of_tokens(out):
-            self.see(slice(0, out.shape[1]), out[..., : out.shape[2]].to(_at_least_float32(out)))
+            self.see(slice(0, out.shape[1]), out[..., : out.shape[2]].to(working(out.dtype)))
         return out
 
     def see(self, heads: slice, weights: Tensor) -> None:
@@ -164,7 +165,7 @@ def _again(
     """
     batch, heads, length, dim = query.shape
     shared = heads // key.shape[1]  # query heads a key head
-    dtype = _at_least_float32(query)
+    dtype = working(query.dtype)
     size = (batch, heads, length, key.shape[2])
     mask = None if attn_mask is None else attn_mask.expand(size)
     if is_causal:
@@ -181,10 +182,6 @@ def _again(
             yield chosen, logits.softmax(-1).nan_to_num(0.0)  # a token that sees nothing: padding
         else:
             yield chosen, (logits if mask is None else logits + mask[:, chosen]).softmax(-1)
-
-
-def _at_least_float32(x: Tensor) -> torch.dtype:
-    return torch.promote_types(x.dtype, torch.float32)
 
 
 def _unreached(model: Model, layer: Layer, heads: int) -> str:

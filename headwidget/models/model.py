@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from headwidget.models.families import FAMILIES, Family
-from headwidget.models.weights import is_conv1d, is_plain, linear_weight
+from headwidget.models.weights import is_conv1d, is_plain, linear_weight, submodule
 
 
 @dataclass(eq=False)
@@ -191,7 +191,7 @@ class Model:
         projects = getattr(text, "word_embed_proj_dim", text.hidden_size) != text.hidden_size
         if norms_after or projects:
             return None  # OPT-350m: norms after each layer, and a projection behind them
-        return _submodule(self.module, self.family.final_norm) if self.family.final_norm else None
+        return submodule(self.module, self.family.final_norm) if self.family.final_norm else None
 
     def fingerprint(self) -> str:
         """A short hash over a sample of every weight of every layer.
@@ -252,7 +252,7 @@ def _find_layers(
 
     Each output projection is checked to be n_heads * head_dim wide.
     """
-    holder = _submodule(module, family.blocks)
+    holder = submodule(module, family.blocks)
     if not isinstance(holder, nn.ModuleList):
         raise ValueError(
             f"{type(module).__name__} has no list of layers at {family.blocks!r}, where family "
@@ -263,8 +263,8 @@ def _find_layers(
     head_dim = int(getattr(text, "head_dim", None) or text.hidden_size // heads)
     layers = []
     for index, block in enumerate(holder):
-        attention = _submodule(block, family.attention)
-        projection = _submodule(block, family.projection)
+        attention = submodule(block, family.attention)
+        projection = submodule(block, family.projection)
         if attention is None:
             continue  # a hybrid model's layer without attention
         name = f"{family.blocks}.{index}.{family.projection}"
@@ -280,7 +280,7 @@ def _find_layers(
                 f"x {head_dim} = {heads * head_dim}: its input is not the heads' outputs side by "
                 "side (a fused projection?), so heads cannot be told apart there."
             )
-        post = _submodule(block, family.post_norm) if family.post_norm else None
+        post = submodule(block, family.post_norm) if family.post_norm else None
         inside = any(m is projection for m in attention.modules())
         layers.append(
             Layer(index, block, attention, projection, post, name, heads, head_dim, inside)
@@ -317,13 +317,6 @@ def _rope_switch(text: Any) -> int | None:
     return rope.get("original_max_position_embeddings") or getattr(
         text, "original_max_position_embeddings", None
     )
-
-
-def _submodule(module: nn.Module, path: str) -> nn.Module | None:
-    try:
-        return module.get_submodule(path)
-    except AttributeError:
-        return None
 
 
 def _in_width(module: nn.Module) -> int | None:

@@ -49,6 +49,14 @@ def is_plain(module: nn.Module, weight: Tensor) -> bool:
     return torch.allclose(output / size, expected / size, rtol=0, atol=tolerance)
 
 
+def submodule(module: nn.Module, path: str) -> nn.Module | None:
+    """The module at a path such as ``self_attn.v_proj``; None where there is none."""
+    try:
+        return module.get_submodule(path)
+    except AttributeError:
+        return None
+
+
 def working(dtype: torch.dtype) -> torch.dtype:
     """The dtype to compute in: float32, or float64 for float64 weights."""
     return torch.promote_types(dtype, torch.float32)
@@ -78,7 +86,7 @@ def values(model: Model, layer: Layer) -> Values:
     """W_V of a layer; a sentence where it cannot be read."""
     family, groups, dim = model.family, model.n_kv_heads, layer.head_dim
     name = f"{family.blocks}.{layer.index}.{family.value}"
-    module = _part(layer.block, family.value)
+    module = submodule(layer.block, family.value)
     if module is None:
         raise ValueError(
             f"there is no value projection {name!r} where family {family.name!r} keeps it; say "
@@ -146,8 +154,8 @@ def unembedding(model: Model) -> Tensor:
 def first_mlp(model: Model, e: Tensor) -> Tensor:
     """Layer 0's MLP applied to layer 0's pre-MLP norm of ``e`` (row, width)."""
     block, family = model.blocks[0], model.family
-    mlp = [module for name in family.mlp if (module := _part(block, name)) is not None]
-    norms = [module for name in family.mlp_norm if (module := _part(block, name)) is not None]
+    mlp = [module for name in family.mlp if (module := submodule(block, name)) is not None]
+    norms = [module for name in family.mlp_norm if (module := submodule(block, name)) is not None]
     complete = len(mlp) == len(family.mlp)
     if not complete or (family.mlp_norm and not norms):
         missing = family.mlp_norm if complete else family.mlp
@@ -173,10 +181,3 @@ def _through(modules: list[nn.Module], rows: Tensor) -> Tensor:
         x = x[0] if isinstance(x, tuple) else x  # some mixtures of experts return their routing
     out: Tensor = x[0]
     return out
-
-
-def _part(block: nn.Module, path: str) -> nn.Module | None:
-    part: Any = block
-    for name in path.split("."):
-        part = getattr(part, name, None)
-    return part if isinstance(part, nn.Module) else None

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from headwidget.models import Model, hooks
+from headwidget.models import Model, hooks, weights
 from headwidget.models.caches import nothing_kept
 from headwidget.scoring.encode import Encoded
 
@@ -161,7 +163,7 @@ def log_probability(logits: Tensor, batch: Batch) -> Tensor:
 
 def token_log_probability(logits: Tensor, batch: Batch) -> Tensor:
     """log p of every answer token, (batch, k), 0 where padding is."""
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    logits = logits.to(weights.working(logits.dtype))
     answer = batch.answer.to(logits.device)
     tokens = logits.gather(-1, answer[..., None]).squeeze(-1) - logits.logsumexp(-1)  # (batch, k)
     return tokens * batch.counts.to(logits.device)
@@ -180,3 +182,14 @@ def correct(logits: Tensor, batch: Batch) -> Tensor:
     foil_logits = logits.gather(-1, foil[..., None]).squeeze(-1)
     beats = ((answer_logits > foil_logits) | (parts == 0)).all(-1)
     return torch.stack([likeliest, beats])
+
+
+def answered(
+    model: Model, examples: Sequence[Encoded], batch_size: int | None
+) -> npt.NDArray[np.bool_]:
+    """(2, example): is the answer the model's first choice; does it beat its foil?"""
+    right = np.zeros((2, len(examples)), bool)
+    for batch in batches(examples, model, batch_size):
+        with hooks.scoring(model):
+            right[:, list(batch.runs)] = correct(forward(model, batch), batch).cpu().numpy()
+    return right

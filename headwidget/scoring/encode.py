@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from headwidget.tasks import Example, Task
 
 if TYPE_CHECKING:
@@ -47,10 +50,15 @@ class EncodedTask:
     """Indices of the examples that no method may be fitted on."""
 
 
+def has_foil(examples: Sequence[Encoded]) -> npt.NDArray[np.bool_]:
+    """(example,): which examples have a foil."""
+    return np.array([example.foil is not None for example in examples])
+
+
 def encode(task: Task, model: Model) -> EncodedTask:
     """A task's examples as token ids; an error for whatever cannot be scored."""
     tokenizer = model.tokenizer
-    prompts = _plain(tokenizer, [e.prompt for e in task.examples])
+    prompts = plain_ids(tokenizer, [e.prompt for e in task.examples])
     specials = _specials(tokenizer, task, prompts)
     answers = _behind(model, task.examples, prompts, [e.answer for e in task.examples])
     foils = _behind(model, task.examples, prompts, [e.foil or e.answer for e in task.examples])
@@ -73,7 +81,7 @@ class _Ids(NamedTuple):
     foil: list[int]
 
 
-class _Specials(NamedTuple):
+class Specials(NamedTuple):
     """The special tokens that a tokenizer puts around a text."""
 
     before: list[int]
@@ -88,7 +96,7 @@ class _Continuation(NamedTuple):
     """Would tokenising both together change the prompt's tokens?"""
 
 
-def _encoded(model: Model, example: Example, ids: _Ids, specials: _Specials, where: str) -> Encoded:
+def _encoded(model: Model, example: Example, ids: _Ids, specials: Specials, where: str) -> Encoded:
     """One example, checked."""
     if not ids.answer:
         raise ValueError(
@@ -125,7 +133,7 @@ def _encoded(model: Model, example: Example, ids: _Ids, specials: _Specials, whe
     return Encoded(label, tuple(fed), tuple(at), tuple(ids.answer), parting, foil)
 
 
-def _plain(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+def plain_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
     """Each text's tokens, no special ones among them.
 
     All texts go in one call, which a fast tokenizer spreads over the cores.
@@ -138,17 +146,17 @@ def prompt_ids(tokenizer: Any, text: str) -> list[int]:
 
     The special tokens that come before a text are there, those that end one are not.
     """
-    (plain,) = _plain(tokenizer, [text])
-    specials = _around(tokenizer, text, plain) if plain else None
+    (plain,) = plain_ids(tokenizer, [text])
+    specials = specials_around(tokenizer, text, plain) if plain else None
     return [*specials.before, *plain] if specials else list(tokenizer(text)["input_ids"])
 
 
-def _specials(tokenizer: Any, task: Task, prompts: list[list[int]]) -> _Specials:
+def _specials(tokenizer: Any, task: Task, prompts: list[list[int]]) -> Specials:
     """The tokenizer's special tokens, seen on the first prompt that has tokens of its own."""
     first = next((i for i, prompt in enumerate(prompts) if prompt), None)
     if first is None:
-        return _Specials([], [])  # the caller says which prompt is at fault
-    specials = _around(tokenizer, task.examples[first].prompt, prompts[first])
+        return Specials([], [])  # the caller says which prompt is at fault
+    specials = specials_around(tokenizer, task.examples[first].prompt, prompts[first])
     if specials is None:
         raise ValueError(
             f"task {task.name!r}, example {first}: the tokenizer tokenises the prompt differently "
@@ -157,12 +165,12 @@ def _specials(tokenizer: Any, task: Task, prompts: list[list[int]]) -> _Specials
     return specials
 
 
-def _around(tokenizer: Any, text: str, plain: list[int]) -> _Specials | None:
+def specials_around(tokenizer: Any, text: str, plain: list[int]) -> Specials | None:
     """The special tokens around a text's own; None where the text's own change."""
     full = list(tokenizer(text)["input_ids"])
     for start in range(len(full) - len(plain) + 1):
         if full[start : start + len(plain)] == plain:
-            return _Specials(full[:start], full[start + len(plain) :])
+            return Specials(full[:start], full[start + len(plain) :])
     return None
 
 
@@ -174,10 +182,10 @@ def _behind(
     They are taken from both tokenised together, where that leaves the prompt's tokens as
     they are: some tokenizers put a space of their own before a text that stands alone.
     """
-    alone = _plain(model.tokenizer, texts)
+    alone = plain_ids(model.tokenizer, texts)
     if model.encoder:
         return [_Continuation(ids, False) for ids in alone]
-    joint = _plain(model.tokenizer, [e.prompt + text for e, text in zip(examples, texts)])
+    joint = plain_ids(model.tokenizer, [e.prompt + text for e, text in zip(examples, texts)])
     continuations = []
     for prompt, text_alone, both in zip(prompts, alone, joint):
         follows = both[: len(prompt)] == prompt and len(both) > len(prompt)

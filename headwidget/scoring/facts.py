@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from headwidget.scores.record import TaskRecord
+from headwidget.scoring.encode import Encoded, has_foil
 from headwidget.tasks import Task
 
 if TYPE_CHECKING:
     from headwidget.models import Model
-    from headwidget.scoring.encode import Encoded
 
 
 def of_run(model: Model, options: Any, seed: int, batch_size: int | None) -> dict[str, Any]:
@@ -57,11 +57,11 @@ def of_options(options: Any) -> dict[str, Any]:
 
 def accuracy(examples: Sequence[Encoded], right: npt.NDArray[np.bool_]) -> TaskRecord:
     """How many prompts were asked and the share answered right; the same of foils."""
-    has_foil = np.array([example.foil is not None for example in examples])
-    foils = int(has_foil.sum())
+    foiled = has_foil(examples)
+    foils = int(foiled.sum())
     return TaskRecord(
         asked=len(examples),
         accuracy=float(right[0].mean()),
         foils=foils or None,
-        beats_foil=float(right[1][has_foil].mean()) if foils else None,
+        beats_foil=float(right[1][foiled].mean()) if foils else None,
     )

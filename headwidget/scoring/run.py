@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from headwidget.models import Model, hooks
+from headwidget.models import Model
 from headwidget.scores import HeadScores, chance
 from headwidget.scores.record import Dropped, Record, TaskRecord, digest
 from headwidget.scoring import facts
-from headwidget.scoring.batch import batches, correct, forward, plan
+from headwidget.scoring.batch import answered, plan
 from headwidget.scoring.cells import Cells
 from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
 from headwidget.scoring.encode import EncodedTask
@@ -190,7 +190,7 @@ class Scoring:
         """Leave out the prompts whose answer is not the model's own first choice."""
         tasks, sources = [], []
         for task, source in zip(self.tasks, self.sources):
-            right = self._answered(task)
+            right = answered(self.model, task.examples, self.batch_size)
             kept = [int(i) for i in np.flatnonzero(right[0])]
             if not kept:
                 raise ValueError(
@@ -206,15 +206,6 @@ class Scoring:
             sources.append(_only_source(source, kept))
         self.tasks, self.sources = tasks, sources
         self.method.check_tasks(self.model, tasks, self.options)
-
-    def _answered(self, task: EncodedTask) -> npt.NDArray[np.bool_]:
-        """(2, example): is the answer the model's first choice; does it beat its foil?"""
-        right = np.zeros((2, len(task.examples)), bool)
-        for batch in batches(task.examples, self.model, self.batch_size):
-            with hooks.scoring(self.model):
-                answered = correct(forward(self.model, batch), batch)
-                right[:, list(batch.runs)] = answered.cpu().numpy()
-        return right
 
     # ---- results ----
 
