@@ -113,7 +113,7 @@ def check(model: Model) -> None:
     how = str(getattr(model.config.get_text_config(), "_attn_implementation", ""))
     if "flash" in how or "flex" in how:
         raise ValueError(
-            f"{model.name} runs attention by {how!r}, a kernel that keeps its weights to itself; "
+            f"{model.name} runs attention by {how!r}, a kernel that does not return its weights; "
             "load the model with attn_implementation='sdpa' or 'eager' to read them."
         )
 

