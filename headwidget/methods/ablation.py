@@ -64,10 +64,10 @@ def run(job: Job) -> Iterator[Chunk]:
                 drops = replay.base - ablated  # (head, batch)
                 if row == len(model.layers) - 1:
                     differences.append(replay.finish())
-                check = torch.stack(differences).amax(0) if differences else None
+                discrepancy = torch.stack(differences).amax(0) if differences else None
                 values = drops.T[:, None]  # (batch, 1, head)
                 rows = slice(row, row + 1)
-                chunk = land(task.name, runs, rows, values, replay.correct, check)
+                chunk = land(task.name, runs, rows, values, replay.correct, discrepancy)
             yield chunk
 
 

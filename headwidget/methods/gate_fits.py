@@ -155,7 +155,7 @@ class Fits:
             grad = torch.zeros_like(self.theta)
             nll = torch.zeros(len(self.theta), device=self.theta.device)
             for sign, prompts in zip((1.0, -1.0), self.seen):
-                lost, slope = self._walk(*prompts.next())
+                lost, slope = self._loss_and_slope(*prompts.next())
                 nll, grad = nll + sign * lost, grad + sign * slope
             push = self.theta.clamp(-self.clamp, self.clamp).mean((1, 2))  # (fit,)
             (slope,) = torch.autograd.grad(push.sum(), self.theta)
@@ -169,7 +169,7 @@ class Fits:
             self._adam.step()
             self._losses.append(torch.stack([nll, -self._pressure * push.detach()]))
 
-    def _walk(
+    def _loss_and_slope(
         self, group: gated_forward.Group, chosen: npt.NDArray[np.int64], length: int
     ) -> tuple[Tensor, Tensor]:
         """The mean NLL of the answers' tokens, (fit,), and its slope, (fit, layer, head).

@@ -135,7 +135,7 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     labels = tuple(f"fit {i}" for i in range(options.fits))
     for task in job.tasks:
         right = answered(job.model, task.examples, job.batch_size)
-        record = {"gating": {}, **_contrast(options.contrast), **_doubt(task, right)}
+        record = {"gating": {}, **_contrast(options.contrast), **_warning(task, right)}
         yield Report({task.name: TaskReport(labels=labels, right=right, record=record)})
         yield from fit(job, task)
 
@@ -228,7 +228,7 @@ def _contrast(task: Task | None) -> dict[str, Any]:
     return TaskRecord(contrast=Contrast(task=task.name, made_from=made_from)).to_json()
 
 
-def _doubt(task: EncodedTask, right: npt.NDArray[np.bool_]) -> dict[str, str]:
+def _warning(task: EncodedTask, right: npt.NDArray[np.bool_]) -> dict[str, str]:
     """A warning where the fitted gates should not be believed."""
     sentences = []
     if len(task.examples) == 1:

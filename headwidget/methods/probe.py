@@ -1,4 +1,4 @@
-"""probe: a small classifier learns to tell the tasks apart by what the heads say.
+"""probe: a small classifier learns to tell the tasks apart from the heads' outputs.
 
 A head's score is its part in the logit of the right task, on held-out examples. Details:
 
@@ -118,7 +118,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Split:
-    """Which examples are held out; the others train the probe or tell when to stop.
+    """Which examples are held out; the others train the probe or decide when to stop.
 
     Examples are given by their place among all tasks' examples.
     """
@@ -127,15 +127,15 @@ class Split:
     rest: list[list[int]]
     """By task."""
 
-    def train_and_validation(self, validation: float, seed: int) -> tuple[list[int], list[int]]:
-        """The rest as training and validation examples, the same share of each task."""
-        rng, train, tell = random.Random(seed), [], []
+    def train_and_validation(self, share: float, seed: int) -> tuple[list[int], list[int]]:
+        """The rest as training and validation examples, ``share`` of each task for validation."""
+        rng, train, validation = random.Random(seed), [], []
         for examples in self.rest:
             order = rng.sample(examples, len(examples))
-            count = max(1, round(validation * len(examples))) if validation else 0
-            tell += order[:count]
+            count = max(1, round(share * len(examples))) if share else 0
+            validation += order[:count]
             train += order[count:]
-        return train, tell
+        return train, validation
 
 
 def fold_count(tasks: Sequence[EncodedTask], options: Probe) -> int | None:
@@ -323,7 +323,7 @@ def _fold(z: Tensor, split: Split, evaluation: Evaluation) -> Tensor:
     held_out = device(split.held_out)
     importance = torch.zeros(len(held_out), *z.shape[1:3], device=z.device)
     for seed in range(job.seed, job.seed + options.seeds):
-        train, tell = split.train_and_validation(options.validation or 0.0, seed)
+        train, validation = split.train_and_validation(options.validation or 0.0, seed)
         x = Features.of(z)
         if options.standardise:
             x = x.standardised(device(train))
@@ -332,14 +332,14 @@ def _fold(z: Tensor, split: Split, evaluation: Evaluation) -> Tensor:
             x,
             device(labels),
             device(train),
-            device(tell),
+            device(validation),
             len(job.tasks),
             training,
             seed,
             evaluation.note_epoch("labels"),
         )
         importance += probe.importance(unseen, device(true_tasks)) / options.seeds
-        evaluation.fitted(epochs, len(train), len(tell), true_tasks, _choices(probe, unseen))
+        evaluation.fitted(epochs, len(train), len(validation), true_tasks, _choices(probe, unseen))
         control, _ = fit(
             x,
             device(shuffled),
@@ -384,6 +384,6 @@ METHOD = Method(
     together=True,
     check_tasks=check_tasks,
     # a probe may well tell apart what the model cannot do
-    at_chance="heads that tell this task from others do not solve it",
+    chance_consequence="heads that tell this task from others do not solve it",
     about="The head's part in how a small classifier tells this task from the others.",
 )

@@ -30,6 +30,7 @@ from headwidget.scores import HeadScores
 from headwidget.scoring.batch import Batch, batches, forward
 from headwidget.scoring.encode import EncodedTask
 from headwidget.scoring.encode import encode as encode_prompts
+from headwidget.scoring.score import score
 from headwidget.tasks import Task
 
 if TYPE_CHECKING:
@@ -106,8 +107,6 @@ def dynamic(
             prompts.append(template.format(source))
             labels.append(f"{prompts[-1]} → {target}")
     hits = _prompt_hits(model, task, prompts, options, batch_size)
-    from headwidget.scoring.score import score
-
     static = score(model, relation, "relations", progress=False, k=k, mlp=mlp)
     scores = HeadScores.from_arrays(
         {relation.name: hits[0]},

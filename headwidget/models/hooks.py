@@ -58,8 +58,8 @@ def _raise_if_set(stop: threading.Event) -> None:
         raise Stopped
 
 
-def here() -> Callable[[], bool]:
-    """A test whether code runs on the thread that called ``here``.
+def on_this_thread() -> Callable[[], bool]:
+    """A test whether code runs on the thread that called this.
 
     A hook acts on its own thread only: a forward in another cell is neither seen nor changed.
     """
@@ -123,7 +123,7 @@ def gate(model: Model, gates: Tensor, fill: Tensor | None = None) -> Iterator[No
 @contextmanager
 def unembed_at(model: Model, positions: Tensor) -> Iterator[None]:
     """Compute logits at ``positions`` (batch, k) only, (batch, k, vocabulary)."""
-    fired, mine = 0, here()
+    fired, mine = 0, on_this_thread()
 
     def hook(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         nonlocal fired
@@ -147,7 +147,7 @@ def unembed_at(model: Model, positions: Tensor) -> Iterator[None]:
 @contextmanager
 def watch(module: nn.Module, see: Callable[[Any, Any, Any], None]) -> Iterator[None]:
     """Call ``see(args, kwargs, output)`` after each call of ``module``."""
-    mine = here()
+    mine = on_this_thread()
 
     def hook(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if mine():
@@ -164,7 +164,7 @@ def watch(module: nn.Module, see: Callable[[Any, Any, Any], None]) -> Iterator[N
 def stand_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
     """Let ``forward`` answer in the module's place."""
     wrapper = module.__dict__.get("forward")  # accelerate keeps one of its own here
-    original, mine = module.forward, here()
+    original, mine = module.forward, on_this_thread()
 
     def answer(*args: Any, **kwargs: Any) -> Any:
         return (forward if mine() else original)(*args, **kwargs)
@@ -233,7 +233,7 @@ def _on_projections(
     A tensor that it returns replaces the projection's input.
     """
     fired = [0] * len(model.layers)
-    ran, mine = 0, here()
+    ran, mine = 0, on_this_thread()
 
     def count(*_: Any) -> None:
         nonlocal ran

@@ -89,7 +89,7 @@ class Chunk:
     """Further scores of the same runs and layers by name, (run, layer, head)."""
     state: Mapping[str, Any] = field(default_factory=dict)
     """Progress of a method that trains: stage, update, loss, …"""
-    check: npt.NDArray[np.float32] | None = None
+    discrepancy: npt.NDArray[np.float32] | None = None
     """(run,): how far the method's own log p(answer) is from the model's plain forward.
 
     Relative to its size. Where it is more than rounding, the engine refuses to go on.
@@ -167,7 +167,7 @@ class Method:
     """Raises a ValueError, before any forward, that says why these tasks cannot be scored."""
     encode: Callable[[Sequence[Task], Model, Any, int], list[EncodedTask]] | None = None
     """``encode(tasks, model, options, seed)``, for input that is not prompts with answers."""
-    at_chance: str = "these head scores are noise"
+    chance_consequence: str = "these head scores are noise"
     """What follows for the scores where the model does a task no better than a coin."""
     steps: Callable[[Sequence[EncodedTask], Any], tuple[float, str]] = prompts_to_score
     """``steps(tasks, options)``: the number of steps and their unit, for the progress bar."""
@@ -185,9 +185,9 @@ class Method:
 
 
 def to_host(
-    values: Tensor, correct: Tensor, check: Tensor | None = None
+    values: Tensor, correct: Tensor, discrepancy: Tensor | None = None
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.float32] | None]:
-    """``values`` (run, …), ``correct`` (2, run) and ``check`` (run,) as arrays.
+    """``values`` (run, …), ``correct`` (2, run) and ``discrepancy`` (run,) as arrays.
 
     They cross in one copy, so that the host waits for the device once.
     """
@@ -195,14 +195,14 @@ def to_host(
 
     count = len(values)
     columns = [values.float().reshape(count, -1), correct.T.to(values.device, torch.float32)]
-    if check is not None:
-        columns.append(check.to(values.device, torch.float32)[:, None])
+    if discrepancy is not None:
+        columns.append(discrepancy.to(values.device, torch.float32)[:, None])
     flat = torch.cat(columns, dim=1).cpu().numpy()
     size = columns[0].shape[1]
     return (
         flat[:, :size].reshape(values.shape),
         flat[:, size : size + 2].T > 0.5,
-        None if check is None else flat[:, -1],
+        None if discrepancy is None else flat[:, -1],
     )
 
 
@@ -212,11 +212,11 @@ def land(
     layers: slice,
     values: Tensor,
     correct: Tensor,
-    check: Tensor | None = None,
+    discrepancy: Tensor | None = None,
 ) -> Chunk:
     """A chunk from tensors on the device, in one copy.
 
-    ``values`` is (run, layer, head), ``correct`` (2, run), ``check`` (run,).
+    ``values`` is (run, layer, head), ``correct`` (2, run), ``discrepancy`` (run,).
     """
-    scores, right, difference = to_host(values, correct, check)
-    return Chunk(task, tuple(runs), layers, scores, right, check=difference)
+    scores, right, difference = to_host(values, correct, discrepancy)
+    return Chunk(task, tuple(runs), layers, scores, right, discrepancy=difference)

@@ -1,4 +1,9 @@
-"""The methods by name: headwidget's own, imported when first used, and those users add."""
+"""The methods by name: headwidget's own, and those that users add.
+
+``scoring`` may not import ``methods``. A method of headwidget is therefore found by the name
+of its module, ``headwidget.methods.<name>``, and imported when it is first used; the module
+holds the method as ``METHOD``.
+"""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ class Scoring:
         if report.labels is not None or report.runs is not None:
             # runs that are fits, or held-out prompts: the method was fitted on the others
             record["made_from"] = [digest(e.label) for e in task.examples]
-        warnings = [record.pop("warning", None), self._at_chance(accuracy)]
+        warnings = [record.pop("warning", None), self._chance_warning(accuracy)]
         if any(warnings):
             record["warning"] = " ".join(warning for warning in warnings if warning)
         return {
@@ -327,11 +327,13 @@ class Scoring:
             return facts.accuracy([task.examples[i] for i in done], right[:, done])
         return TaskRecord()
 
-    def _at_chance(self, accuracy: TaskRecord) -> str | None:
+    def _chance_warning(self, accuracy: TaskRecord) -> str | None:
         """A sentence where the model does no better than a coin on the task's foils."""
         if accuracy.beats_foil is None or accuracy.foils is None:
             return None
-        return chance.foil_warning(accuracy.beats_foil, accuracy.foils, self.method.at_chance)
+        return chance.foil_warning(
+            accuracy.beats_foil, accuracy.foils, self.method.chance_consequence
+        )
 
 
 def _only(task: EncodedTask, kept: Sequence[int]) -> EncodedTask:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headwidget.scoring.encode import EncodedTask
 
 ROUNDING = {4: 1e-3, 2: 5e-2}
-"""How large a chunk's ``check`` may be, by the bytes of a number of the model's dtype."""
+"""How large a chunk's ``discrepancy`` may be, by the bytes of a number of the model's dtype."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Checker:
                 f"{where}: correct has shape {_shape(np.shape(chunk.correct))}; "
                 f"expected (2, {len(chunk.runs)}), a column for each run."
             )
-        if chunk.check is not None:
-            self._close(np.asarray(chunk.check, np.float32))
+        if chunk.discrepancy is not None:
+            self._close(np.asarray(chunk.discrepancy, np.float32))
         return dataclasses.replace(chunk, values=values, aspects=aspects)
 
     def complete(self, task: EncodedTask, expected: int, done: int) -> None:

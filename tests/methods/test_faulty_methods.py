@@ -74,10 +74,10 @@ FAULTS: dict[str, tuple[Any, str]] = {
         r"correct has shape \(4\); expected \(2, 4\)",
     ),
     "off": (
-        lambda job: chunk(job, check=np.full(4, 0.25)),
+        lambda job: chunk(job, discrepancy=np.full(4, 0.25)),
         "gives log-probabilities up to 25.0% away from its own forward, so its mine scores",
     ),
-    "off by NaN": (lambda job: chunk(job, check=np.full(4, np.nan)), "so its mine scores"),
+    "off by NaN": (lambda job: chunk(job, discrepancy=np.full(4, np.nan)), "so its mine scores"),
     "report of unknown task": (lambda job: Report({"three": TaskReport()}), "a task 'three'"),
     "labels": (
         lambda job: Report({"one": TaskReport(labels=())}),

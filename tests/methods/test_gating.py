@@ -109,7 +109,7 @@ def test_the_slope_is_that_of_the_definition_on_every_architecture(family: str) 
     fits.begin(0.0)
     with hooks.frozen(model):
         group, chosen, length = prompts.next()
-        lost, slope = fits._walk(group, chosen, length)
+        lost, slope = fits._loss_and_slope(group, chosen, length)
         for i, rows in enumerate(chosen):
             theta = fits.theta[i].detach().clone().requires_grad_(True)
             some = [examples[group.batch.runs[r]] for r in rows]
