@@ -14,7 +14,7 @@ has two parts, and a map in it is layer-major, layers x heads:
 
 Steps are written in byte planes (the lower byte of every number, then the upper one), which
 deflate packs better in an exported page. The size does not grow with the number of prompts
-(``reduce.MOST_RANKS``).
+(``reduce.MOST_STATISTICS``).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
     for name in scores.tasks:
         values = scores.values(name)
         low, high = reduce.interval(values)
-        kept = reduce.ranks(len(values))
+        kept = reduce.kept_statistics(len(values))
         ordered = np.sort(values, axis=0)[kept]  # (rank, layer, head)
         # Where many runs tie, steps would put them all below a threshold that is their value:
         # such scores stay exact.

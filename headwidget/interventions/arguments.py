@@ -8,18 +8,18 @@ from typing import Any
 
 from headwidget.models import Model
 from headwidget.scores import HeadScores
-from headwidget.scoring import checks
+from headwidget.scoring import option_checks
 
 
 def head_counts(k: Any, model: Model) -> list[int]:
     """The numbers of heads that were asked for, smallest first."""
     several = isinstance(k, Iterable) and not isinstance(k, str)
-    counts = [checks.plain(count) for count in (k if several else [k])]
+    counts = [option_checks.plain(count) for count in (k if several else [k])]
     layers, heads = model.shape
     if not counts:
         raise ValueError("k is one or more numbers of heads, such as (1, 4, 16); got none.")
     for count in counts:
-        if not checks.is_whole(count) or count < 1:
+        if not option_checks.is_whole(count) or count < 1:
             raise ValueError(f"k is a number of heads, 1 or more, or several; got {count!r}.")
         if count > layers * heads:
             raise ValueError(

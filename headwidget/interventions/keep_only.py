@@ -15,7 +15,7 @@ from headwidget.interventions.measuring import mean_answers
 from headwidget.interventions.sampling import controls
 from headwidget.models import Model
 from headwidget.scores import HeadScores
-from headwidget.scoring import checks, gated_forward
+from headwidget.scoring import gated_forward, option_checks
 from headwidget.scoring.encode import EncodedTask, encode
 from headwidget.scoring.progress import Progress
 from headwidget.scoring.score import listed
@@ -63,10 +63,10 @@ def keep_only(
         )
     if isinstance(threshold, (str, bool)) or not math.isfinite(threshold):
         raise ValueError(f"threshold is a finite number; got {threshold!r}.")
-    draws, batch_size, seed = map(checks.plain, (draws, batch_size, seed))
-    checks.at_least("draws", draws, 0)
-    checks.batch_size(batch_size)
-    checks.seed(seed)
+    draws, batch_size, seed = map(option_checks.plain, (draws, batch_size, seed))
+    option_checks.at_least("draws", draws, 0)
+    option_checks.batch_size(batch_size)
+    option_checks.seed(seed)
     same_model(scores.method, scores, model, stacklevel=2)
     chosen = [encode(task, model) for task in listed(tasks, seed) if task.name in scores.tasks]
     if not chosen:

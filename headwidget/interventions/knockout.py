@@ -14,7 +14,7 @@ from headwidget.interventions.head_sets import head_sets
 from headwidget.interventions.measuring import Work, measured_task
 from headwidget.models import Model
 from headwidget.scores import HeadScores
-from headwidget.scoring import checks, gated_forward
+from headwidget.scoring import gated_forward, option_checks
 from headwidget.scoring.progress import Progress
 from headwidget.scoring.score import listed
 from headwidget.tasks import Task
@@ -70,15 +70,15 @@ def knockout(
             f"got a {type(model).__name__}."
         )
     ks = head_counts(k, model)
-    draws, prompts, batch_size, seed = map(checks.plain, (draws, prompts, batch_size, seed))
-    checks.at_least("draws", draws, 1)
-    checks.at_least("prompts", prompts, 1)
-    checks.batch_size(batch_size)
-    checks.seed(seed)
+    draws, prompts, batch_size, seed = map(option_checks.plain, (draws, prompts, batch_size, seed))
+    option_checks.at_least("draws", draws, 1)
+    option_checks.at_least("prompts", prompts, 1)
+    option_checks.batch_size(batch_size)
+    option_checks.seed(seed)
     _check_factor(factor)
     if by is not None:
-        checks.one_of("by", by, ("mean", "size"))
-    checks.one_of("others", others, ("all", "top", "none"))
+        option_checks.one_of("by", by, ("mean", "size"))
+    option_checks.one_of("others", others, ("all", "top", "none"))
     named = named_scores(scores, model, stacklevel=2)
     chosen = list(listed(tasks, seed))
     sets = head_sets(named, [task.name for task in chosen], ks, draws, by, seed, model)

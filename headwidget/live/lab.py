@@ -27,7 +27,7 @@ from headwidget.live.runner import Runner
 from headwidget.live.threaded_explorer import ThreadedExplorer, or_trait_error
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
-from headwidget.scoring import checks, registry, score
+from headwidget.scoring import option_checks, registry, score
 from headwidget.tasks import Task
 
 if TYPE_CHECKING:
@@ -287,8 +287,8 @@ class Lab(ThreadedExplorer):
         those first that no run has scored. Comes piece by piece as ``lab.effect``.
         """
         self._check_open()
-        checks.at_least("prompts", prompts, 1)
-        checks.at_least("draws", draws, 1)
+        option_checks.at_least("prompts", prompts, 1)
+        option_checks.at_least("draws", draws, 1)
         with self._lock:
             if (self.gates == 1).all():
                 raise ValueError(

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from headwidget.models import Model, hooks
 from headwidget.scoring.batch import Batch, batches, forward, log_probability, plan
-from headwidget.scoring.checks import one_of
 from headwidget.scoring.contract import Chunk, Job, Method, land
 from headwidget.scoring.encode import EncodedTask
+from headwidget.scoring.option_checks import one_of
 from headwidget.scoring.prefix import belong_together
 from headwidget.scoring.replay import Replay
 

@@ -21,9 +21,9 @@ from headwidget.methods.gate_fits import Fits, Prompts
 from headwidget.models import Model
 from headwidget.scores.record import Contrast, TaskRecord, digest
 from headwidget.scoring.batch import answered
-from headwidget.scoring.checks import at_least, between
 from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import EncodedTask, encode
+from headwidget.scoring.option_checks import at_least, between
 from headwidget.tasks import Task
 
 Gates = npt.NDArray[np.float32]

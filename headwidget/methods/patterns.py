@@ -38,10 +38,10 @@ from torch import Tensor
 
 from headwidget.models import Model, attention, hooks
 from headwidget.scoring.batch import Batch, batches, correct, forward
-from headwidget.scoring.checks import at_least
 from headwidget.scoring.contract import Chunk, Job, Method, Report, to_host
 from headwidget.scoring.encode import Encoded, EncodedTask, Specials, plain_ids, specials_around
 from headwidget.scoring.encode import encode as tokenised
+from headwidget.scoring.option_checks import at_least
 from headwidget.tasks import Task
 
 Cells = list[tuple[int, int]]

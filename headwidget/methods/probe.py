@@ -28,9 +28,9 @@ from headwidget.methods.probe_classifier import Classifier, Features, Training, 
 from headwidget.methods.probe_report import Evaluation
 from headwidget.models import Model, hooks
 from headwidget.scoring.batch import Batch, batches, correct, forward
-from headwidget.scoring.checks import at_least, between, one_of
 from headwidget.scoring.contract import Chunk, Job, Method, Report, to_host
 from headwidget.scoring.encode import Encoded, EncodedTask
+from headwidget.scoring.option_checks import at_least, between, one_of
 
 FOLDS = 5
 """The number of folds where the tasks hold no examples out."""

@@ -24,9 +24,9 @@ from torch import Tensor
 from headwidget.methods.extremes import SAMPLE, extremes
 from headwidget.models import Layer, Model, hooks, weights
 from headwidget.scores.record import Display, Dropped, TaskRecord
-from headwidget.scoring.checks import at_least
 from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import Encoded, EncodedTask
+from headwidget.scoring.option_checks import at_least
 from headwidget.tasks import Task
 
 FEWEST = 30

@@ -23,7 +23,7 @@ QUICK = 100_000_000
 """Multiplications of a matrix product that one core does in a moment."""
 ONE_THREAD = 262_144
 """Multiplications of a matrix product that OpenBLAS leaves to one thread."""
-MOST_RANKS = 33
+MOST_STATISTICS = 33
 """At most this many order statistics a head cross the wire, minimum and maximum among them."""
 
 
@@ -177,10 +177,10 @@ def _means(weights: Array, flat: Array) -> Array:
     return means
 
 
-def ranks(runs: int, most: int = MOST_RANKS) -> list[int]:
+def kept_statistics(runs: int, most: int = MOST_STATISTICS) -> list[int]:
     """Which order statistics of ``runs`` sorted runs are kept: at most ``most``, evenly spread.
 
-    >>> ranks(4), ranks(100, most=3)
+    >>> kept_statistics(4), kept_statistics(100, most=3)
     ([0, 1, 2, 3], [0, 50, 99])
     """
     if runs <= most:

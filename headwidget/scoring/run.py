@@ -16,11 +16,11 @@ from headwidget.scores import HeadScores, chance
 from headwidget.scores.record import Dropped, Record, TaskRecord, digest
 from headwidget.scoring import facts
 from headwidget.scoring.batch import answered, plan
-from headwidget.scoring.cells import Cells
 from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
 from headwidget.scoring.encode import EncodedTask
 from headwidget.scoring.memory import halving
-from headwidget.scoring.yielded import Checker
+from headwidget.scoring.method_checks import Checker
+from headwidget.scoring.score_store import ScoreStore
 from headwidget.tasks import Task
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Scoring:
     """By task, where it was measured before scoring."""
 
     def __post_init__(self) -> None:
-        self._cells = Cells(self.model.shape)
+        self._score_store = ScoreStore(self.model.shape)
         self._checker = Checker(self.method.name, self.model)
         self._aspects: list[str] | None = None
 
@@ -126,7 +126,7 @@ class Scoring:
         self._checker.report(report, tasks)
         later = self.report.extended(report)
         for task in tasks:
-            landed = self._cells.of(task.name)
+            landed = self._score_store.of(task.name)
             labels = later.tasks.get(task.name, TaskReport()).labels
             if landed is not None and labels is not None and len(labels) != len(landed):
                 raise ValueError(
@@ -147,7 +147,7 @@ class Scoring:
                 f"and with {aspects}; all chunks must have the same."
             )
         self._aspects = aspects
-        self._cells.put(chunk, len(labels))
+        self._score_store.put(chunk, len(labels))
         return task, chunk
 
     def _counted(self, note: Note) -> Note:
@@ -216,7 +216,7 @@ class Scoring:
 
     def done(self, task: EncodedTask) -> list[int]:
         """The runs of a task that are scored at every head."""
-        return self._cells.done(task.name)
+        return self._score_store.done(task.name)
 
     def _reported(self, task: EncodedTask) -> TaskReport:
         return self.report.tasks.get(task.name, TaskReport())
@@ -231,10 +231,10 @@ class Scoring:
         done = {task.name: self.done(task) for task in self.tasks}
         tasks = [task for task in self.tasks if done[task.name]]
         arrays: dict[str, dict[str, npt.NDArray[np.float32]]] = {}
-        for aspect in self._cells.aspects:
+        for aspect in self._score_store.aspects:
             arrays[aspect] = {}
             for task in tasks:
-                values = self._cells.of(task.name, aspect)
+                values = self._score_store.of(task.name, aspect)
                 assert values is not None  # every chunk has all aspects
                 arrays[aspect][task.name] = values[done[task.name]]
         labels = {}
@@ -255,8 +255,8 @@ class Scoring:
         """
         shown, labels, unscored = {}, {}, {}
         for task in self.tasks:
-            runs = self.done(task) or self._cells.begun(task.name)
-            values = self._cells.of(task.name)
+            runs = self.done(task) or self._score_store.begun(task.name)
+            values = self._score_store.of(task.name)
             if values is None or not runs:
                 values, runs = np.full((1, *self.model.shape), np.nan, np.float32), []
             else:
@@ -323,7 +323,7 @@ class Scoring:
             return self._accuracy[task.name]
         if (right := self._reported(task).right) is not None:
             return facts.accuracy(task.examples, right)
-        if (right := self._cells.correct(task.name)) is not None:
+        if (right := self._score_store.correct(task.name)) is not None:
             return facts.accuracy([task.examples[i] for i in done], right[:, done])
         return TaskRecord()
 

@@ -10,7 +10,7 @@ import torch
 
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
-from headwidget.scoring import checks, registry
+from headwidget.scoring import option_checks, registry
 from headwidget.scoring.encode import encode
 from headwidget.scoring.progress import Progress
 from headwidget.scoring.run import Scoring
@@ -84,8 +84,8 @@ def prepare(
     chosen = registry.find(method)
     checked_options = registry.options(chosen, options)
     chosen.check(model)
-    checks.batch_size(batch_size)
-    checks.seed(seed)
+    option_checks.batch_size(batch_size)
+    option_checks.seed(seed)
     sources = listed(tasks, seed)
     if chosen.encode is None:
         encoded = [encode(task, model) for task in sources]

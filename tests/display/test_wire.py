@@ -21,7 +21,7 @@ SMALLEST = float(np.finfo(np.float32).smallest_subnormal)
 def crossed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The order statistics kept of (run, head) values, and what is decoded: (rank, head) each."""
     header, buffer = wire.encode(hw.HeadScores.from_arrays({"a": values[:, None]}, method="mine"))
-    true = np.sort(values, axis=0)[reduce.ranks(len(values))]
+    true = np.sort(values, axis=0)[reduce.kept_statistics(len(values))]
     return true, wire.decode(header, buffer)[0]["order"][:, 0]
 
 
@@ -102,7 +102,7 @@ def test_up_to_33_runs_are_exact(values: np.ndarray) -> None:
 def test_a_head_the_browser_counts_as_on_is_on(share: float) -> None:
     rng = np.random.default_rng(0)
     values = (rng.normal(size=(64, 400)) + rng.normal(0, 3, size=400)).astype(np.float32)
-    kept = reduce.kept_rank(reduce.ranks(64), 64, share)
+    kept = reduce.kept_rank(reduce.kept_statistics(64), 64, share)
     seen = crossed(values)[1][kept] >= np.float32(0.2)
     on = reduce.on(values[:, None], 0.2, share)[0]
     assert not (seen & ~on).any()
@@ -115,7 +115,7 @@ def test_tasks_of_many_and_of_few_runs_share_a_buffer() -> None:
     header, buffer = wire.encode(hw.HeadScores.from_arrays(values, method="mine", layers=[2, 4, 8]))
     assert [task["bits"] for task in header["tasks"]] == [16, 32, 16, 32, 16]
     for task, runs in zip(wire.decode(header, buffer), values.values()):
-        true = np.sort(runs, axis=0)[reduce.ranks(len(runs))]
+        true = np.sort(runs, axis=0)[reduce.kept_statistics(len(runs))]
         np.testing.assert_array_equal(task["mean"], reduce.mean(runs))
         np.testing.assert_array_equal(
             task["median"], np.median(runs.astype(np.float64), axis=0).astype(np.float32)

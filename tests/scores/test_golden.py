@@ -38,7 +38,7 @@ def test_reductions_are_the_golden_ones(case: dict[str, Any]) -> None:
 
 def test_agreement_is_the_golden_one(case: dict[str, Any]) -> None:
     values, runs = case["values"], len(case["values"])
-    kept = reduce.ranks(runs)
+    kept = reduce.kept_statistics(runs)
     assert kept == case["expected"]["ranks"]
     for text, expected in case["expected"]["agreement"].items():
         agreement = float(text)

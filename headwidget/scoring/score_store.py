@@ -10,7 +10,7 @@ from headwidget.scoring.contract import Chunk
 Scores = npt.NDArray[np.float32]
 
 
-class Cells:
+class ScoreStore:
     """The scores of all tasks and aspects that have landed so far."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
