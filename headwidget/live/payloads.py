@@ -31,13 +31,14 @@ def sentence(error: BaseException) -> str:
 def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
     """Scores of a model before its first run: zeros, with every layer marked as not scored."""
     layers, heads = model.shape
+    declared = registry.find(method)
     names = {task.name: np.zeros((1, layers, heads), np.float32) for task in tasks}
     return HeadScores.from_arrays(
         names,
         method=method,
         layers=[layer.index for layer in model.layers],
-        signed=registry.find(method).signed,
-        ranked_by=registry.find(method).ranked_by,
+        signed=declared.is_signed(declared.options()),
+        ranked_by=declared.ranked_by,
         categories={task.name: task.category for task in tasks if task.category is not None},
         runs={name: ["not scored yet"] for name in names},
         meta=Record(

@@ -274,8 +274,8 @@ def test_folds_hold_every_example_out_once() -> None:
     planned = splits(tasks, Probe(folds=3), seed=0)
     assert sorted(i for split in planned for i in split.held_out) == list(range(20))
     for split in planned:
-        train, tell = split.train_and_validation(0.2, 0)
-        assert sorted([*train, *tell, *split.held_out]) == list(range(20)) and tell
+        train, validation = split.train_and_validation(0.2, 0)
+        assert sorted([*train, *validation, *split.held_out]) == list(range(20)) and validation
     scores = hw.score(model, words(10, held_out=4), "probe", folds=3, progress=False, **SMALL)
     assert scores.runs("one") == tuple(e.prompt + e.answer for e in words(10)[0].examples)
     assert (

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headwidget.models.sixteen_bit import LIMIT, VARIABLE
 from tests.support import sixteen_bit
 
 ROOT = Path(__file__).parents[2]
@@ -18,24 +19,24 @@ LAYER = "import torch; torch.nn.Linear(64, 64, dtype=torch.bfloat16)(torch.ones(
 @pytest.fixture
 def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment before the limit; what a test sets in it is undone."""
-    monkeypatch.setenv(sixteen_bit.VARIABLE, "")
-    monkeypatch.delenv(sixteen_bit.VARIABLE)
+    monkeypatch.setenv(VARIABLE, "")
+    monkeypatch.delenv(VARIABLE)
 
 
-@pytest.mark.parametrize(("works", "limit"), [(False, sixteen_bit.LIMIT), (True, None)])
+@pytest.mark.parametrize(("works", "limit"), [(False, LIMIT), (True, None)])
 def test_the_limit_is_set_where_16_bit_does_not_work(
     works: bool, limit: str | None, no_limit: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sixteen_bit, "works", lambda: works)
     sixteen_bit.limit_where_it_does_not_work()
-    assert os.environ.get(sixteen_bit.VARIABLE) == limit
+    assert os.environ.get(VARIABLE) == limit
 
 
 def test_a_limit_that_is_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(sixteen_bit.VARIABLE, "AVX2")
+    monkeypatch.setenv(VARIABLE, "AVX2")
     monkeypatch.setattr(sixteen_bit, "works", lambda: False)
     sixteen_bit.limit_where_it_does_not_work()
-    assert os.environ[sixteen_bit.VARIABLE] == "AVX2"
+    assert os.environ[VARIABLE] == "AVX2"
 
 
 def test_torch_is_imported_after_the_limit_is_set() -> None:
