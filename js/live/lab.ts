@@ -9,15 +9,19 @@ export interface Option {
   readonly kind: "bool" | "int" | "float" | "choice";
   readonly default: boolean | number | string | null;
   readonly choices?: readonly string[];
+  /** One sentence; empty where the method has none. */
+  readonly help: string;
 }
 export interface Offer {
   readonly methods: readonly {
     readonly name: string;
+    /** What it does, in one line. */
+    readonly about: string;
     readonly why_not: string | null;
     readonly options: readonly Option[];
   }[];
-  /** Name, how many prompts, category. */
-  readonly tasks: readonly (readonly [string, number, string | null])[];
+  /** Name, how many prompts. */
+  readonly tasks: readonly (readonly [string, number])[];
 }
 export interface RunState {
   readonly state: "idle" | "running" | "stopping" | "done" | "stopped" | "failed";

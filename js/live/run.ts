@@ -60,7 +60,7 @@ export const run =
       if (!prompts.matches(":focus"))
         prompts.value = state.prompts === null ? "" : String(state.prompts);
       const offer = can.methods.find(({ name }) => name === state.method);
-      method.select.title = offer?.why_not ?? "How heads are scored";
+      method.select.title = offer?.why_not || offer?.about || "How heads are scored";
       if (asks !== state.method) {
         fields = (offer?.options ?? []).map((option) => field(lab, option));
         options.replaceChildren(...fields.map((field) => field.el));
@@ -129,8 +129,15 @@ function runText(now: RunState): string {
 const failure = ({ message, kept }: RunState): string =>
   [message, kept ? `${kept} runs that were done are kept.` : ""].filter(Boolean).join(" ");
 
+/** An option of the method, with its help as the title. */
+function field(lab: Lab, option: Option): Field {
+  const asked = control(lab, option);
+  asked.el.title = option.help;
+  return asked;
+}
+
 /** An option of the method, as a form asks for it. */
-function field(lab: Lab, { name, kind, default: usual, choices }: Option): Field {
+function control(lab: Lab, { name, kind, default: usual, choices }: Option): Field {
   const now = (): unknown => lab.state.options[name] ?? usual;
   const put = (value: unknown): void => {
     const { [name]: _, ...others } = lab.state.options;
