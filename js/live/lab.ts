@@ -103,7 +103,7 @@ export interface LabState {
   readonly target: number | null;
   /** Layer, head, factor. */
   readonly _scaled: readonly (readonly [number, number, number])[];
-  readonly _can: Offer;
+  readonly _offer: Offer;
   readonly _state: RunState;
   /** What went wrong beside the run. */
   readonly _trouble: string;
@@ -115,7 +115,16 @@ export interface LabState {
 type Key = keyof LabState;
 const KEYS: readonly Key[] = [
   ...(["method", "options", "asked", "prompts", "prompt", "target"] as const),
-  ...(["_scaled", "_can", "_state", "_trouble", "_reading", "_maps", "_head", "_effect"] as const),
+  ...([
+    "_scaled",
+    "_offer",
+    "_state",
+    "_trouble",
+    "_reading",
+    "_maps",
+    "_head",
+    "_effect",
+  ] as const),
 ];
 
 export interface Lab {
@@ -139,17 +148,17 @@ export function createLab(model: WidgetModel, signal: AbortSignal): Lab | null {
     state = read();
     if (!signal.aborted) for (const listener of [...listeners]) listener(names);
   };
-  const heard = (key: Key) => (): void => {
+  const onChange = (key: Key) => (): void => {
     if (!changed.size) requestAnimationFrame(tell);
     changed.add(key);
   };
   let arrived = 0; // when the last picture of a run came
-  const came = (): void => {
+  const onPicture = (): void => {
     arrived = performance.now();
   };
   const wires = [
-    ["change:_buffer", came] as const,
-    ...KEYS.map((key) => [`change:${key}`, heard(key)] as const),
+    ["change:_buffer", onPicture] as const,
+    ...KEYS.map((key) => [`change:${key}`, onChange(key)] as const),
   ];
   for (const [event, callback] of wires) model.on(event, callback);
   signal.addEventListener("abort", () => {
