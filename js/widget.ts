@@ -1,6 +1,7 @@
 // The widget's front end: anywidget calls render for every view, and what render returns when the
 // view goes.
 
+import { messageOf } from "./display/message";
 import type { Scheme } from "./display/palette";
 import { viewOf } from "./display/views";
 import { head } from "./live/head";
@@ -95,13 +96,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       });
     };
   } catch (error) {
-    root.append(
-      make(
-        "div",
-        "error",
-        `The widget could not start: ${error instanceof Error ? error.message : error}`,
-      ),
-    );
+    root.append(make("div", "error", `The widget could not start: ${messageOf(error)}`));
     console.error(error);
   }
   return () => {

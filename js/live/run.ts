@@ -105,8 +105,7 @@ export const run =
     });
   };
 
-export const running = ({ state }: RunState): boolean =>
-  state === "running" || state === "stopping";
+const running = ({ state }: RunState): boolean => state === "running" || state === "stopping";
 
 function runText(now: RunState): string {
   const seconds = (number: number): string =>
