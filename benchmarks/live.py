@@ -39,7 +39,7 @@ batch.PROMPTS = {BATCH}  # small batches: many chunks, all alike
 lab = hw.live(model, [hw.tasks.suite("math-syntax")[1]], method="gradient", prompts={PROMPTS})
 sent, painted, landed = [], [], []
 runner = lab._runner
-show, heard, picture = lab._show, lab._heard, runner._picture
+show, heard, picture = lab._show, lab._on_message, runner._picture
 
 def showing(scores, final):
     sent.append(time.time())
@@ -68,7 +68,7 @@ def show_one(i):
     arrays = dict.fromkeys(lab.asked, values)
     showing(hw.HeadScores.from_arrays(arrays, method="gradient", signed=True), final=False)
 
-runner._show, lab._heard = lambda: showing, hearing
+runner._show, lab._on_message = lambda: showing, hearing
 
 async def run(chunks, pictures):
     sent.clear(), painted.clear(), landed.clear()

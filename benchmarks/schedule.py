@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import headwidget as hw
-from headwidget.charts.dots import spearman
+from headwidget.charts.scatter_chart import spearman
 
 PUBLISHED, QUICK = 1, 4
 """Fits of each preset."""

@@ -10,7 +10,7 @@ export interface WidgetModel {
   send?(content: unknown): void;
 }
 
-/** A model that keeps its state to itself. */
+/** A model that is not connected to a kernel. */
 export function standIn(initial: Record<string, unknown>): WidgetModel {
   const state = { ...initial };
   const listeners = new Map<string, Set<() => void>>();

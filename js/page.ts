@@ -1,5 +1,6 @@
 // What an exported page runs: the same widget, on a stand-in model with the data of the page.
 
+import { messageOf } from "./display/message";
 import { standIn } from "./model";
 import widget from "./widget";
 
@@ -34,5 +35,5 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 start().catch((error) => {
   console.error(error);
   el.className = "hw-error";
-  el.textContent = `This page could not start: ${error instanceof Error ? error.message : error}`;
+  el.textContent = `This page could not start: ${messageOf(error)}`;
 });

@@ -4,6 +4,7 @@
 // this view knows. Listeners are called once a frame with the names of all that changed, so a
 // burst of events costs one drawing.
 
+import { messageOf } from "./display/message";
 import { DEFAULTS, type Settings } from "./display/settings";
 import { viewOf } from "./display/views";
 import type { Picture } from "./display/views/picture";
@@ -145,7 +146,7 @@ export function createStore(
     },
     fail(error) {
       console.error(error);
-      apply({ error: error instanceof Error ? error.message : String(error) });
+      apply({ error: messageOf(error) });
     },
     subscribe(listener) {
       listeners.add(listener);
@@ -212,7 +213,7 @@ function readScores(model: WidgetModel): Data & Pick<Shown, "error"> {
     const scores = decode(model.get("_header") as Header, model.get("_buffer") as DataView);
     return { scores, memo: new Memo(scores), error: null };
   } catch (error) {
-    const why = error instanceof Error ? error.message : error;
+    const why = messageOf(error);
     return { scores: null, memo: null, error: `These scores cannot be shown: ${why}` };
   }
 }

@@ -1,6 +1,7 @@
 // The widget's front end: anywidget calls render for every view, and what render returns when the
 // view goes.
 
+import { messageOf } from "./display/message";
 import type { Scheme } from "./display/palette";
 import { viewOf } from "./display/views";
 import { head } from "./live/head";
@@ -66,7 +67,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     };
     const lab = createLab(model, signal);
     build(lab ? [...FIRST.slice(0, 1), ["run", run(lab)], ...FIRST.slice(1)] : FIRST);
-    if (lab) signal.addEventListener("abort", answered(store, lab));
+    if (lab) signal.addEventListener("abort", reportPaints(store, lab));
     const observer = new ResizeObserver(measure);
     observer.observe(root);
     signal.addEventListener("abort", () => observer.disconnect());
@@ -95,13 +96,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       });
     };
   } catch (error) {
-    root.append(
-      make(
-        "div",
-        "error",
-        `The widget could not start: ${error instanceof Error ? error.message : error}`,
-      ),
-    );
+    root.append(make("div", "error", `The widget could not start: ${messageOf(error)}`));
     console.error(error);
   }
   return () => {
@@ -111,7 +106,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
 }
 
 /** Tell the kernel when new scores were painted: it sends as many pictures of a run as are seen. */
-const answered = (store: Store, lab: Lab): (() => void) =>
+const reportPaints = (store: Store, lab: Lab): (() => void) =>
   store.subscribe((changed) => {
     if (changed.has("scores")) afterPaint(() => lab.ask("painted"));
   });
@@ -157,13 +152,13 @@ function agree(store: Store, by: number): void {
 /** Light text means a dark page. */
 function schemeOf(root: HTMLElement): Scheme {
   const text = getComputedStyle(root).color;
-  const rgb = /^rgba?\((\d+), (\d+), (\d+)/.exec(text)?.slice(1).map(Number) ?? painted(text);
+  const rgb = /^rgba?\((\d+), (\d+), (\d+)/.exec(text)?.slice(1).map(Number) ?? rgbOf(text);
   const [r = 0, g = 0, b = 0] = rgb;
   return 0.3 * r + 0.6 * g + 0.1 * b > 128 ? "dark" : "light";
 }
 
 /** A colour in any words that CSS knows, as [red, green, blue]. */
-function painted(colour: string): ArrayLike<number> & Iterable<number> {
+function rgbOf(colour: string): ArrayLike<number> & Iterable<number> {
   const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   if (!pen) return [];
   pen.fillStyle = colour;

@@ -35,9 +35,9 @@ def histogram(explorer: ExplorerBase) -> Any:
     show where ``rule`` "top", "percent" or "elbow" cuts; brushing makes it "value".
     """
     _explorer(explorer, "histogram")
-    if (instead := _instead()) is not None:
-        return instead
-    from headwidget.charts.distribution import Histogram
+    if (unavailable := _unavailable()) is not None:
+        return unavailable
+    from headwidget.charts.histogram_chart import Histogram
 
     return Histogram(explorer)
 
@@ -56,8 +56,8 @@ def layer_profile(explorer: ExplorerBase, of: Literal["mean", "max", "passing"] 
     _explorer(explorer, "layer_profile")
     if of not in ("mean", "max", "passing"):
         raise ValueError(f"of is 'mean', 'max' or 'passing'; got {of!r}.")
-    if (instead := _instead()) is not None:
-        return instead
+    if (unavailable := _unavailable()) is not None:
+        return unavailable
     from headwidget.charts.profile import LayerProfile
 
     return LayerProfile(explorer, of)
@@ -90,17 +90,17 @@ def scatter(
     x = first[0] if x is None else x
     if y is None:
         y = _against(x, there, [*explorer.tasks, *here.tasks] if other is None else None)
-    from headwidget.charts import dots
+    from headwidget.charts import scatter_chart
 
-    if problem := dots.differ(here, there, x, y):
+    if problem := scatter_chart.differ(here, there, x, y):
         raise ValueError(problem)
-    if (instead := _instead()) is not None:
-        return instead
-    return dots.Scatter(explorer, other, x, y)
+    if (unavailable := _unavailable()) is not None:
+        return unavailable
+    return scatter_chart.Scatter(explorer, other, x, y)
 
 
 def knockout_curve(
-    found: Effect | pd.DataFrame,
+    effect: Effect | pd.DataFrame,
     explorer: ExplorerBase | None = None,
     *,
     measure: Literal["log_probability", "accuracy", "beats_foil"] = "log_probability",
@@ -108,7 +108,7 @@ def knockout_curve(
     """What turning off the top k heads of a task does, against k.
 
     Beside it stand the mean and the range of as many random heads of the same layers.
-    ``found`` is what :func:`headwidget.knockout` or :func:`headwidget.amplify` gives, or its
+    ``effect`` is what :func:`headwidget.knockout` or :func:`headwidget.amplify` gives, or its
     ``frame`` (read as heads turned off) or ``summary()`` (of ``measure``). With an explorer it
     goes to the task that is shown there.
     """
@@ -119,13 +119,13 @@ def knockout_curve(
         _explorer(explorer, "knockout_curve")
     if measure not in MEASURES:
         raise ValueError(f"measure is {', '.join(map(repr, MEASURES))}; got {measure!r}.")
-    summaries, factor = curve.tables(found, measure)
+    summaries, factor = curve.tables(effect, measure)
     if measure not in summaries or not len(summaries[measure]):
         raise ValueError(
             f"there is no {MEASURES[measure]} to draw: no top heads were measured beside a control."
         )
-    if (instead := _instead()) is not None:
-        return instead
+    if (unavailable := _unavailable()) is not None:
+        return unavailable
     return curve.KnockoutCurve(summaries, explorer, measure, factor)
 
 
@@ -152,11 +152,11 @@ def dashboard(explorer: ExplorerBase, charts: Iterable[Any] | None = None) -> An
                 f"no chart {chart!r}; by name there are {', '.join(map(repr, named))}, "
                 "others are made before, e.g. hw.charts.knockout_curve(effect)."
             )
-    if (instead := _instead()) is not None:
-        return instead.below(explorer)
+    if (unavailable := _unavailable()) is not None:
+        return unavailable.below(explorer)
     import ipywidgets  # type: ignore[import-untyped]
 
-    from headwidget.charts.board import Dashboard
+    from headwidget.charts.dashboard_layout import Dashboard
 
     for chart in wanted:
         if not isinstance(chart, (str, ipywidgets.Widget)):
@@ -169,8 +169,8 @@ def dashboard(explorer: ExplorerBase, charts: Iterable[Any] | None = None) -> An
 # ---- where there are no charts ----
 
 
-class Instead:
-    """What stands where a chart cannot: a sentence that says why, and what to do."""
+class UnavailableChart:
+    """Shown in marimo in place of a chart: a sentence that says why."""
 
     text = (
         "marimo shows no bqplot charts: it runs anywidgets such as the explorer, but no classic "
@@ -192,10 +192,10 @@ class Instead:
         return sys.modules["marimo"].vstack([explorer, self])
 
 
-def _instead() -> Instead | None:
+def _unavailable() -> UnavailableChart | None:
     """The sentence in marimo, which has no classic ipywidgets; None where charts can be shown."""
     marimo = sys.modules.get("marimo")
-    return Instead() if marimo is not None and marimo.running_in_notebook() else None
+    return UnavailableChart() if marimo is not None and marimo.running_in_notebook() else None
 
 
 # ---- checks ----

@@ -65,7 +65,7 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
         choices: Sequence[Any] = (),
     ) -> None:
         self._scales, self._choices = list(scales), list(choices)
-        self._heard: list[tuple[Any, Callable[[Any], None], tuple[str, ...]]] = []
+        self._observed: list[tuple[Any, Callable[[Any], None], tuple[str, ...]]] = []
         self._style = ipywidgets.HTML(STYLE, layout={"display": "none"})
         self._title, self._note = (
             ipywidgets.HTML(layout={"margin": "0", "flex": "0 0 auto"}) for _ in range(2)
@@ -100,7 +100,7 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
 
     _texts = ("", "")  # the title and the note, as plain text
 
-    def _say(self, title: str, result: str = "", note: str = "") -> None:
+    def _set_text(self, title: str, result: str = "", note: str = "") -> None:
         self._texts = (f"{title} · {result}" if result else title, note)
         self._title.value = _text(f"<b>{_plain(title)}</b>{' · ' * bool(result)}{_plain(result)}")
         self._note.value = _text(_plain(note)) if note else ""
@@ -115,12 +115,12 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
 
     def _follow(self, explorer: ExplorerBase, *names: str) -> None:
         """Draw again when one of these traits changes, or the scores do."""
-        self._hear(explorer, self._changed, *names, *SCORE_TRAITS)
-        self._hear(explorer, self._gone, "comm")
+        self._observe(explorer, self._changed, *names, *SCORE_TRAITS)
+        self._observe(explorer, self._explorer_closed, "comm")
 
-    def _hear(self, widget: Any, handler: Callable[[Any], None], *names: str) -> None:
+    def _observe(self, widget: Any, handler: Callable[[Any], None], *names: str) -> None:
         widget.observe(handler, names)
-        self._heard.append((widget, handler, names))
+        self._observed.append((widget, handler, names))
 
     def _changed(self, _: Any) -> None:
         self._draw()
@@ -128,20 +128,20 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
     def _draw(self) -> None:
         raise NotImplementedError
 
-    def _gone(self, change: Any) -> None:
+    def _explorer_closed(self, change: Any) -> None:
         if change["new"] is None:  # the explorer was closed; the chart keeps what it shows
-            self._let_go(change["owner"])
+            self._unobserve(change["owner"])
 
-    def _let_go(self, of: Any = None) -> None:
+    def _unobserve(self, of: Any = None) -> None:
         """Observe a widget no longer, or none of them."""
-        for heard in [heard for heard in self._heard if of in (None, heard[0])]:
-            widget, handler, names = heard
+        for entry in [entry for entry in self._observed if of in (None, entry[0])]:
+            widget, handler, names = entry
             widget.unobserve(handler, names)
-            self._heard.remove(heard)
+            self._observed.remove(entry)
 
     def close(self) -> None:
         """Close the chart and all its parts, and stop observing. A second time does nothing."""
-        self._let_go()
+        self._unobserve()
         for widget in [
             self.figure.interaction,
             *self.figure.marks,

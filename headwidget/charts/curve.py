@@ -115,7 +115,7 @@ class KnockoutCurve(Chart):
         )
         self._choices = [self.pair, self.measure]  # also one that is not shown
         for choice in (self.pair, self.measure):
-            self._hear(choice, self._changed, "value")
+            self._observe(choice, self._changed, "value")
         if explorer is not None:
             self._follow(explorer, "tasks", "task")
             self._choose()
@@ -156,7 +156,7 @@ class KnockoutCurve(Chart):
             self.control.x, self.control.y = k, mean
             self.top.x, self.top.y = k, top
         beats = rows["beats_control"].astype(bool)
-        self._say(
+        self._set_text(
             task, f"{method}: top heads beyond every control at {int(beats.sum())} of {len(rows)} k"
         )
         draws = sorted(set(rows["draws"].astype(int)))

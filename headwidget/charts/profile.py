@@ -40,7 +40,7 @@ class LayerProfile(Chart):
         super().__init__(
             [self._x, self._y], self.lines, [self._across, self._up], choices=[self.of]
         )
-        self._hear(self.of, self._changed, "value")
+        self._observe(self.of, self._changed, "value")
         self._follow(explorer, *STRENGTH_TRAITS)
         self._draw()
 
@@ -67,9 +67,9 @@ class LayerProfile(Chart):
             of
         ]
         if of == "passing" and now.settings.threshold is None:
-            self._say(names(now.tasks) or "no task", "heads that pass: set a threshold first")
+            self._set_text(names(now.tasks) or "no task", "heads that pass: set a threshold first")
         else:
-            self._say(names(now.tasks) or "no task", f"{what} of each layer")
+            self._set_text(names(now.tasks) or "no task", f"{what} of each layer")
         self._key([(task, *looks[task]) for task in now.tasks])
 
 

@@ -139,7 +139,8 @@ class ExplorerBase(anywidget.AnyWidget):
         if preview not in ("png", "svg", None):
             raise ValueError(f"preview {preview!r} is not known; use 'png', 'svg' or None.")
         self._shown, self.preview = scores, preview
-        self._told: set[str] = set()  # the traits of the front end's message, while it is handled
+        # The traits of the front end's message, while it is handled.
+        self._incoming: set[str] = set()
         self._last_threshold: float | None = None
         header, buffer = wire.encode(scores)
         start: dict[str, Any] = {
@@ -149,10 +150,11 @@ class ExplorerBase(anywidget.AnyWidget):
         }
         if isinstance(start.get("rule"), str):
             start.setdefault("threshold", START.get(start["rule"]))
-            self._told = {"threshold"}  # what was asked for stays, whatever the rule starts with
+            # What was asked for stays, whatever the rule starts with.
+            self._incoming = {"threshold"}
         self._add_front_end()
         super().__init__(_header=header, _buffer=buffer, **start)
-        self._told = set()
+        self._incoming = set()
 
     def _add_front_end(self) -> None:
         """Add the traits ``_esm`` and ``_css``, which follow their files during development.
@@ -246,11 +248,11 @@ class ExplorerBase(anywidget.AnyWidget):
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """Take what the front end says (ipywidgets calls this)."""
-        self._told = set(sync_data)
+        self._incoming = set(sync_data)
         try:
             super().set_state(sync_data)
         finally:
-            self._told = set()
+            self._incoming = set()
 
     def observe(
         self,
@@ -280,7 +282,7 @@ class ExplorerBase(anywidget.AnyWidget):
     @traitlets.observe("rule")
     def _new_rule(self, change: Any) -> None:
         # A threshold that comes with the rule stays: in one message, or held back with it.
-        if "threshold" not in self._told and self.threshold == self._last_threshold:
+        if "threshold" not in self._incoming and self.threshold == self._last_threshold:
             self.threshold = START[change["new"]]
 
     @traitlets.observe("threshold")

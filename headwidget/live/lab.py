@@ -8,7 +8,7 @@ free. A job that waits there does not keep its lab alive.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,18 +16,18 @@ import traitlets
 
 from headwidget.display import settings, wire
 from headwidget.display.explorer import trait
-from headwidget.live import gates as gating
 from headwidget.live import lifetime, offer, pacer, payloads, run_settings
 from headwidget.live.ended import Ended
+from headwidget.live.gated_explorer import GatedExplorer
 from headwidget.live.lock import Lock
-from headwidget.live.measure import Measurement, pieces
+from headwidget.live.measure import pieces
 from headwidget.live.prompt_panel import PromptPanel
 from headwidget.live.run_settings import PROMPTS
 from headwidget.live.runner import Runner
-from headwidget.live.threaded_explorer import ThreadedExplorer, or_trait_error
+from headwidget.live.threaded_explorer import or_trait_error
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
-from headwidget.scoring import option_checks, registry, score
+from headwidget.scoring import registry, score
 from headwidget.tasks import Task
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ LAB_TRAITS = ("asked", "options", "gates", "prompt", "target")
 """The traits that :func:`live` takes beside an explorer's."""
 
 
-class Lab(ThreadedExplorer):
+class Lab(GatedExplorer):
     """The explorer of a model, live. Made by :func:`headwidget.live`.
 
     Beside an explorer's traits it has those of the next run (``method``, ``options``,
@@ -67,16 +67,13 @@ class Lab(ThreadedExplorer):
     """A prompt that the model reads as it is typed."""
     target = traitlets.Int(None, allow_none=True, help="The token to map.").tag(sync=True)
     """The id of the token whose map is shown beside the prompt; None is the likeliest."""
-    gates: Any = trait(None, "The factor of each head's output.").tag(sync=False)
-    """The factor of each head's output, a (layer, head) array with 1 where nothing is changed.
-    Set it whole; the widget follows."""
     state = traitlets.Unicode("idle", read_only=True, help="How the run stands.")
     """``"idle"``, ``"running"``, ``"stopping"``, ``"done"``, ``"stopped"`` or ``"failed"``."""
 
     _kind = "a lab"
     _jobs = ("prompt", "head", "salient", "effect", "warm")
     _live = traitlets.Bool(True).tag(sync=True)
-    _can = traitlets.Dict().tag(sync=True)
+    _offer = traitlets.Dict().tag(sync=True)
     """Methods with their options, and tasks, for the front end to offer; set last in __init__."""
     _state = traitlets.Dict().tag(sync=True)
     """The run's state and progress (:attr:`Runner.state`)."""
@@ -84,9 +81,6 @@ class Lab(ThreadedExplorer):
     _maps = traitlets.Bytes().tag(sync=True)
     """(target, layer, head) float32: the prompt's maps."""
     _head = traitlets.Dict().tag(sync=True)
-    _effect = traitlets.Dict().tag(sync=True)
-    _scaled: Any = traitlets.List().tag(sync=True)
-    """[layer, head, factor] of every head that is scaled."""
 
     def __init__(
         self,
@@ -105,7 +99,6 @@ class Lab(ThreadedExplorer):
         self._runner = Runner(
             model, self._pacer, lock, show=self._show, tell=self._tell, kept=self._kept
         )
-        self._measurement: Measurement | None = None
         unscored = payloads.nothing_yet(model, self._sources.values(), method)
         lab_traits = {name: traits.pop(name) for name in LAB_TRAITS if name in traits}
         super().__init__(model, lock, unscored, **traits)
@@ -115,7 +108,7 @@ class Lab(ThreadedExplorer):
             self.options = lab_traits.pop("options", {})
         self._state = self._runner.state
         self.gates = np.ones(model.shape, np.float32)
-        self._can = offer.offer(model, self._sources.values())
+        self._offer = offer.offer(model, self._sources.values())
         for name, value in lab_traits.items():
             setattr(self, name, value)
 
@@ -167,8 +160,7 @@ class Lab(ThreadedExplorer):
 
     @property
     def _is_busy(self) -> bool:
-        is_measuring = not self._closed and self._effect.get("done") is False
-        return self._runner.is_busy or is_measuring
+        return self._runner.is_busy or self._is_measuring
 
     @property
     def scores(self) -> HeadScores | None:
@@ -227,7 +219,7 @@ class Lab(ThreadedExplorer):
 
     @traitlets.observe("selected")
     def _new_selected(self, change: Any) -> None:
-        if self._can:
+        if self._offer:
             self._later("head", Lab._read_head)
 
     def _read_prompt(self) -> None:
@@ -262,68 +254,22 @@ class Lab(ThreadedExplorer):
 
     # ---- gates and what they do ----
 
-    @traitlets.observe("_scaled")
-    def _new_scaled(self, change: Any) -> None:
-        gates = gating.from_scaled(change["new"], self._shown.layers, self._shown.shape[1])
-        if not np.array_equal(gates, self.gates):
-            self.gates = gates
-
-    @traitlets.observe("gates")
-    def _new_gates(self, change: Any) -> None:
-        scaled = gating.to_scaled(self.gates, self._shown.layers)
-        if scaled != self._scaled:
-            self._scaled = scaled
-        if self._can:
-            with self._lock:
-                self._measurement = None
-                self._set(_effect={})
+    def _after_gates(self) -> None:
+        if self._offer:
             self._later("prompt", Lab._read_prompt)
 
-    def measure(self, prompts: int = 12, draws: int = 3) -> Lab:
-        """Measure what the gates do to the tasks, and to the text that follows the prompt.
-
-        Gives accuracy and log-probability before and after, and after the same was done to
-        ``draws`` random sets of heads of the same layers. ``prompts`` of each task are used,
-        those first that no run has scored. Comes piece by piece as ``lab.effect``.
-        """
-        self._check_open()
-        option_checks.at_least("prompts", prompts, 1)
-        option_checks.at_least("draws", draws, 1)
-        with self._lock:
-            if (self.gates == 1).all():
-                raise ValueError(
-                    "no head is scaled: select heads and turn them off in the widget, or set "
-                    "lab.gates."
-                )
-            panel = self._panel  # the measurement must not hold the lab
-            steps = pieces(
-                self._model,
-                [self._sources[name] for name in self.asked],
-                self.gates,
-                lambda: panel.reading,
-                list(self.results.values()),
-                prompts=prompts,
-                draws=draws,
-                seed=self._seed,
-            )
-            self._measurement = measurement = Measurement(int((self.gates != 1).sum()), steps)
-            self._set(_effect=measurement.effect)
-            self._later("effect", lambda lab: lab._measure_on(measurement))
-        return self
-
-    def _measure_on(self, measurement: Measurement) -> None:
-        """Do the next piece of a measurement, unless another one or other gates replaced it."""
-        if self._measurement is not measurement or not measurement.step():
-            return
-        with self._lock:  # the gates may have changed meanwhile
-            if self._measurement is measurement:
-                self._later("effect", lambda lab: lab._measure_on(measurement))
-                self._set(_effect=measurement.effect)
-
-    @property
-    def effect(self) -> dict[str, Any]:
-        """What :meth:`measure` has found so far."""
-        return dict(self._effect)
+    def _pieces(self, prompts: int, draws: int) -> Iterator[dict[str, Any]]:
+        panel = self._panel  # the measurement must not hold the lab
+        return pieces(
+            self._model,
+            [self._sources[name] for name in self.asked],
+            self.gates,
+            lambda: panel.reading,
+            list(self.results.values()),
+            prompts=prompts,
+            draws=draws,
+            seed=self._seed,
+        )
 
     # ---- traits ----
 
@@ -336,22 +282,13 @@ class Lab(ThreadedExplorer):
     def _valid_target(self, proposal: Any) -> Any:
         return or_trait_error(self._panel.check_target, proposal["value"])
 
-    @traitlets.validate("gates")
-    def _valid_gates(self, proposal: Any) -> Any:
-        return or_trait_error(gating.checked, proposal["value"], self._model.shape)
-
-    @traitlets.validate("_scaled")
-    def _valid_scaled(self, proposal: Any) -> Any:
-        layers, n_heads = self._shown.layers, self._shown.shape[1]
-        return or_trait_error(gating.checked_scaled, proposal["value"], layers, n_heads)
-
     # ---- the front end ----
 
     def _handle_custom_msg(self, content: Any, buffers: Any) -> None:
-        self._heard(self, content, buffers)
+        self._on_message(self, content, buffers)
         super()._handle_custom_msg(content, buffers)
 
-    def _heard(self, _: Any, content: Any, buffers: Any) -> None:
+    def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         """Answer a message of the front end: a button was pressed, or a view came or went."""
         kind = str(content.get("ask")) if isinstance(content, Mapping) else ""
         if kind == "painted":

@@ -17,11 +17,11 @@ KINDS: dict[Any, str] = {bool: "bool", int: "int", float: "float"}
 
 
 def offer(model: Model, tasks: Iterable[Task]) -> dict[str, Any]:
-    """The form's methods, each with its options, and its tasks as [name, prompts, category]."""
+    """The form's methods, each with its options, and its tasks as [name, prompts]."""
     methods = [_method(model, name) for name in registry.names()]
     return {
         "methods": methods,
-        "tasks": [[task.name, len(task), task.category] for task in tasks],
+        "tasks": [[task.name, len(task)] for task in tasks],
     }
 
 
@@ -51,6 +51,5 @@ def _option(options: type, field: dataclasses.Field[Any]) -> dict[str, Any] | No
         choices = list(typing.get_args(inner))
         return {"name": field.name, "kind": "choice", "choices": choices, "default": default}
     if inner in KINDS:
-        kind = KINDS[inner]
-        return {"name": field.name, "kind": kind, "default": default, "optional": is_optional}
+        return {"name": field.name, "kind": KINDS[inner], "default": default}
     return None

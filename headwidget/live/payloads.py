@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from headwidget.live import reading
+from headwidget.methods import word_maps
 from headwidget.models import Model
 from headwidget.scores import HeadScores, rank, reduce
 from headwidget.scores.record import Record
@@ -113,10 +114,8 @@ def ranks(results: Mapping[str, HeadScores], row: int, number: int) -> list[dict
 
 def salient(model: Model, layer: int, number: int) -> dict[str, Any]:
     """The tokens that a head amplifies most, and what it maps them to."""
-    from headwidget.methods.word_maps import salient as find
-
     try:
-        frame = find(model, layer, number, tokens=6, to=4)
+        frame = word_maps.salient(model, layer, number, tokens=6, to=4)
     except Exception as error:
         return {"salient": [], "salient_why_not": sentence(error)}
     return {"salient": frame.to_numpy().tolist()}

@@ -211,13 +211,13 @@ def head(model: Model, reading: Reading, row: int, number: int, count: int = 6) 
         if isinstance(error, torch.OutOfMemoryError):
             raise
         why_not = str(error)
-    promoted, suppressed = (
-        ((), ()) if reading.outputs is None else _says(model, reading.outputs, row, number, count)
-    )
+    if reading.outputs is None:
+        return HeadReading(pattern, first, (), (), why_not)
+    promoted, suppressed = _logit_changes(model, reading.outputs, row, number, count)
     return HeadReading(pattern, first, promoted, suppressed, why_not)
 
 
-def _says(
+def _logit_changes(
     model: Model, outputs: HeadOutputs, row: int, number: int, count: int
 ) -> tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]:
     """The tokens whose logits a head alone raises most and lowers most, less the mean logit."""
@@ -229,8 +229,9 @@ def _says(
         written = z @ layer.w_o().detach()[number].float().to(z.device)  # (width,)
         post = posts[row]
         through = written if post is None else post.ahead(written, outputs.written[row][0, -1])
-        ready = norm.ahead(through.to(outputs.final.device), outputs.final[0, -1]).to(u.device)
-        logits = (u.to(ready.dtype) @ ready).float()
+        through = through.to(outputs.final.device)
+        normalised = norm.ahead(through, outputs.final[0, -1]).to(u.device)
+        logits = (u.to(normalised.dtype) @ normalised).float()
         logits = logits - logits.mean()
         raised, lowered = logits.topk(count), logits.topk(count, largest=False)
     return _with_text(model, raised), _with_text(model, lowered)

@@ -6,7 +6,7 @@ import type { Memo } from "../scores/memo";
 import { ranks } from "../scores/rank";
 import { categoriesOf } from "../scores/threshold";
 import { arrange, axisTicks, type Layout, slotsOf } from "./layout";
-import { categoryColours, coloursByPlace, css, type Rgb, stops } from "./palette";
+import { categoryColours, coloursByPlace, css, DIMMED, type Rgb, stops } from "./palette";
 import { barTicks, place } from "./scales";
 import { type Selection, selectedCells } from "./selection";
 import type { MapName, Settings } from "./settings";
@@ -22,7 +22,6 @@ export interface Drawing {
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif";
 const [LEFT, TOP, BOTTOM, GAP] = [44, 24, 36, 14]; // around each map, in pixels
 const WIDTH = 1000;
-const DIMMED = 0.13;
 
 /** Text as XML takes it: no control characters, no halves of letters. */
 const escaped = (text: string): string =>

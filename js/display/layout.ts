@@ -24,7 +24,7 @@ export interface Layout {
   readonly down: number;
 }
 
-export interface Room {
+interface Room {
   /** CSS pixels for maps and all around them. */
   readonly width: number;
   /** Device pixels in a CSS pixel. */

@@ -46,7 +46,10 @@ export const CATEGORIES: Record<Scheme, Categories> = {
   },
 };
 
-// Plain loops and no passing arrays: the first frame runs them when nothing is compiled yet.
+/** Opacity of a head that does not pass. */
+export const DIMMED = 0.13;
+
+// Plain loops and no spread arrays: they run in the first frame, before the code is compiled.
 const hex = (text: string): Rgb => {
   const number = Number.parseInt(text, 16);
   return [number >> 16, (number >> 8) & 255, number & 255];

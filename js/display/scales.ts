@@ -12,19 +12,6 @@ export interface Range {
   readonly highCapped: boolean;
 }
 
-/**
- * The top is the cap, or a percentile of |score| rounded up to a tick: a handful of strong heads
- * would otherwise make all others look alike. Signed scores get the same reach on both sides of
- * zero.
- */
-export function colourRange(
-  maps: readonly Float32Array[],
-  signed: boolean,
-  cap: number | string | null,
-): Range {
-  return rangeOf(sortedScores(maps), signed, cap);
-}
-
 /** All scores of some maps, from the least to the largest. */
 export function sortedScores(maps: readonly Float32Array[]): Float32Array {
   const sorted = new Float32Array(maps.reduce((sum, map) => sum + map.length, 0) || 1);
@@ -36,6 +23,11 @@ export function sortedScores(maps: readonly Float32Array[]): Float32Array {
   return sorted.sort(); // on a first paint faster than any loop of ours
 }
 
+/**
+ * The range of colours. The top is the cap, or a percentile of |score| rounded up to a tick: a
+ * handful of strong heads would otherwise make all others look alike. Signed scores get the same
+ * reach on both sides of zero.
+ */
 export function rangeOf(sorted: Float32Array, signed: boolean, cap: number | string | null): Range {
   const [least, most] = [Math.min(0, sorted[0]!), Math.max(0, sorted[sorted.length - 1]!)];
   const steps = signed ? 3 : 4;

@@ -12,7 +12,7 @@ import {
 } from "../scores/head_scores";
 import { lazy } from "../scores/memo";
 
-export const VERSION = 2;
+const VERSION = 2;
 /** The maps of every task that stand before its order statistics. */
 const MAPS = 4;
 
@@ -114,7 +114,7 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
  */
 function climbed(lower: Uint8Array, upper: Uint8Array, cells: number): Uint16Array[] {
   const maps = [new Uint16Array(cells)];
-  // One map at a time: a function called often is compiled sooner than one long loop (measured).
+  // One map at a time: a function called often is compiled sooner than one long loop.
   const climb = (from: Uint16Array, to: Uint16Array, low: Uint8Array, high: Uint8Array): void => {
     for (let cell = 0; cell < cells; cell++)
       to[cell] = from[cell]! + low[cell]! + (high[cell]! << 8);

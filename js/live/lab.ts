@@ -9,15 +9,19 @@ export interface Option {
   readonly kind: "bool" | "int" | "float" | "choice";
   readonly default: boolean | number | string | null;
   readonly choices?: readonly string[];
+  /** One sentence; empty where the method has none. */
+  readonly help: string;
 }
 export interface Offer {
   readonly methods: readonly {
     readonly name: string;
+    /** What it does, in one line. */
+    readonly about: string;
     readonly why_not: string | null;
     readonly options: readonly Option[];
   }[];
-  /** Name, how many prompts, category. */
-  readonly tasks: readonly (readonly [string, number, string | null])[];
+  /** Name, how many prompts. */
+  readonly tasks: readonly (readonly [string, number])[];
 }
 export interface RunState {
   readonly state: "idle" | "running" | "stopping" | "done" | "stopped" | "failed";
@@ -99,7 +103,7 @@ export interface LabState {
   readonly target: number | null;
   /** Layer, head, factor. */
   readonly _scaled: readonly (readonly [number, number, number])[];
-  readonly _can: Offer;
+  readonly _offer: Offer;
   readonly _state: RunState;
   /** What went wrong beside the run. */
   readonly _trouble: string;
@@ -111,7 +115,16 @@ export interface LabState {
 type Key = keyof LabState;
 const KEYS: readonly Key[] = [
   ...(["method", "options", "asked", "prompts", "prompt", "target"] as const),
-  ...(["_scaled", "_can", "_state", "_trouble", "_reading", "_maps", "_head", "_effect"] as const),
+  ...([
+    "_scaled",
+    "_offer",
+    "_state",
+    "_trouble",
+    "_reading",
+    "_maps",
+    "_head",
+    "_effect",
+  ] as const),
 ];
 
 export interface Lab {
@@ -135,17 +148,17 @@ export function createLab(model: WidgetModel, signal: AbortSignal): Lab | null {
     state = read();
     if (!signal.aborted) for (const listener of [...listeners]) listener(names);
   };
-  const heard = (key: Key) => (): void => {
+  const onChange = (key: Key) => (): void => {
     if (!changed.size) requestAnimationFrame(tell);
     changed.add(key);
   };
   let arrived = 0; // when the last picture of a run came
-  const came = (): void => {
+  const onPicture = (): void => {
     arrived = performance.now();
   };
   const wires = [
-    ["change:_buffer", came] as const,
-    ...KEYS.map((key) => [`change:${key}`, heard(key)] as const),
+    ["change:_buffer", onPicture] as const,
+    ...KEYS.map((key) => [`change:${key}`, onChange(key)] as const),
   ];
   for (const [event, callback] of wires) model.on(event, callback);
   signal.addEventListener("abort", () => {

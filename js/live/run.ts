@@ -13,10 +13,10 @@ interface Field {
 export const run =
   (lab: Lab): Panel<Shows<"spoken">> =>
   (el, source) => {
-    const { _can: can } = lab.state;
+    const { _offer: offer } = lab.state;
     const method = choice(
       "Method",
-      can.methods.map(
+      offer.methods.map(
         ({ name, why_not }) => [name, why_not ? `${name} (not here)` : name] as const,
       ),
       (name) => lab.set({ method: name, options: {} }),
@@ -47,7 +47,7 @@ export const run =
     message.setAttribute("role", "alert");
     const howMany = make("label", "choice", make("span", "choice-name", "Prompts"), prompts);
     el.append(make("div", "run-line", method.el, options, tasks, howMany, go, bar, text), message);
-    const chips = can.tasks.map(([name, count]) => task(lab, name, count));
+    const chips = offer.tasks.map(([name, count]) => task(lab, name, count));
     tasks.append(...chips.map((chip) => chip.el));
     let fields: readonly Field[] = [];
     let asks: string | null = null; // the method whose options are asked for
@@ -59,17 +59,17 @@ export const run =
       method.select.value = state.method;
       if (!prompts.matches(":focus"))
         prompts.value = state.prompts === null ? "" : String(state.prompts);
-      const offer = can.methods.find(({ name }) => name === state.method);
-      method.select.title = offer?.why_not ?? "How heads are scored";
+      const chosen = offer.methods.find(({ name }) => name === state.method);
+      method.select.title = chosen?.why_not || chosen?.about || "How heads are scored";
       if (asks !== state.method) {
-        fields = (offer?.options ?? []).map((option) => field(lab, option));
+        fields = (chosen?.options ?? []).map((option) => field(lab, option));
         options.replaceChildren(...fields.map((field) => field.el));
         asks = state.method;
       }
       for (const part of [...fields, ...chips]) part.follow();
       setText(go, state._state.state === "stopping" ? "Stopping…" : busy ? "Stop" : "Run");
       go.classList.toggle("hw-busy", busy);
-      go.disabled = state._state.state === "stopping" || (!busy && !!offer?.why_not);
+      go.disabled = state._state.state === "stopping" || (!busy && !!chosen?.why_not);
       progress();
     };
     const progress = (): void => {
@@ -105,8 +105,7 @@ export const run =
     });
   };
 
-export const running = ({ state }: RunState): boolean =>
-  state === "running" || state === "stopping";
+const running = ({ state }: RunState): boolean => state === "running" || state === "stopping";
 
 function runText(now: RunState): string {
   const seconds = (number: number): string =>
@@ -129,8 +128,15 @@ function runText(now: RunState): string {
 const failure = ({ message, kept }: RunState): string =>
   [message, kept ? `${kept} runs that were done are kept.` : ""].filter(Boolean).join(" ");
 
+/** An option of the method, with its help as the title. */
+function field(lab: Lab, option: Option): Field {
+  const asked = control(lab, option);
+  asked.el.title = option.help;
+  return asked;
+}
+
 /** An option of the method, as a form asks for it. */
-function field(lab: Lab, { name, kind, default: usual, choices }: Option): Field {
+function control(lab: Lab, { name, kind, default: usual, choices }: Option): Field {
   const now = (): unknown => lab.state.options[name] ?? usual;
   const put = (value: unknown): void => {
     const { [name]: _, ...others } = lab.state.options;
@@ -178,7 +184,7 @@ function task(lab: Lab, name: string, count: number): Field {
     const next = asked.includes(name) ? asked.filter((other) => other !== name) : [...asked, name];
     if (next.length)
       lab.set({
-        asked: lab.state._can.tasks.map(([task]) => task).filter((task) => next.includes(task)),
+        asked: lab.state._offer.tasks.map(([task]) => task).filter((task) => next.includes(task)),
       });
   });
   return {

@@ -7,8 +7,9 @@ import { viewOf } from "../display/views";
 import { scaleOf } from "../display/views/picture";
 import { meanName } from "../display/views/view";
 import { headAt, headName, type Scores, type TaskScores } from "../scores/head_scores";
+import { ends } from "../scores/masks";
 import type { Memo } from "../scores/memo";
-import { ranks } from "../scores/rank";
+import { rankName, ranks } from "../scores/rank";
 import { members, number } from "../scores/threshold";
 import type { Asked, Draws, Panel, Reads } from "../state";
 import { make, setText } from "./dom";
@@ -70,7 +71,7 @@ function noteText(scores: Scores, settings: Settings): string {
       : `${runs[0]} run${runs[0] === 1 ? "" : "s"}`;
   const interval = hasInterval(settings) && runs[runs.length - 1]! > 1;
   const name = meanName(scores, settings);
-  return `${name}${interval ? ", 95% interval" : ""} · rank · ${runsText}`;
+  return `${name}${interval ? ", 95% interval" : ""} · ${rankName(scores)} · ${runsText}`;
 }
 
 /** Is there an interval of the number shown? There is one of the mean alone. */
@@ -79,14 +80,7 @@ const hasInterval = ({ reduction, normalize }: Settings): boolean =>
 
 /** What the small bars span: every number of the tasks shown. */
 function numberRange(memo: Memo, settings: Settings, tasks: readonly TaskScores[]): Range {
-  let [low, high] = [0, 0];
-  for (const task of tasks) {
-    const map = number(memo, task, settings);
-    for (let i = 0; i < map.length; i++) {
-      if (map[i]! < low) low = map[i]!;
-      if (map[i]! > high) high = map[i]!;
-    }
-  }
+  let [low, high] = ends(tasks.map((task) => number(memo, task, settings)));
   if (memo.scores.signed && !settings.normalize)
     [low, high] = [Math.min(low, -high), Math.max(high, -low)];
   return { low, high: high || 1, step: 1, lowCapped: false, highCapped: false };

@@ -4,9 +4,9 @@ import { VIEWS } from "../display/views";
 import type { Scores } from "../scores/head_scores";
 import type { Asked, Draws, Panel, Reads, Shows, Syncs } from "../state";
 import { about as aboutScores } from "./about";
+import { displayMenu } from "./display_menu";
 import { all, button, make, setText } from "./dom";
-import { menu } from "./menu";
-import { options } from "./options";
+import { saveMenu } from "./save";
 
 /** What the tabs and the three menus need together. */
 type Source = Reads<Asked | "selected" | "help"> &
@@ -30,16 +30,20 @@ export const header: Panel<Source> = (el, source) => {
     source.show({ help: !source.state.help }),
   );
   keys.setAttribute("aria-label", "Keys");
-  const [display, more, from] = [
+  const [display, save, from] = [
     make("details", "menu"),
     make("details", "menu"),
     make("details", "menu"),
   ];
   el.append(
     make("div", "what", model, about),
-    make("div", "tools", tabs, display, more, from, keys),
+    make("div", "tools", tabs, display, save, from, keys),
   );
-  const disposes = [options(display, source), menu(more, source), aboutScores(from, source)];
+  const disposes = [
+    displayMenu(display, source),
+    saveMenu(save, source),
+    aboutScores(from, source),
+  ];
 
   const draw = (): void => {
     const { scores, view } = source.state;

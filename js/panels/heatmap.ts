@@ -1,7 +1,7 @@
 // One map of layer x head: cells, ticks, title, and the outlines of selected and pointed-at heads.
 
 import { axisTicks, layoutOf } from "../display/layout";
-import { coloursByPlace, pixels } from "../display/palette";
+import { coloursByPlace, DIMMED, pixels } from "../display/palette";
 import { places as placesOf } from "../display/scales";
 import { type Panel as MapPanel, type Picture, scaleOf } from "../display/views/picture";
 import { categoriesOf } from "../scores/threshold";
@@ -12,7 +12,6 @@ import { listen } from "./pointer";
 
 /** How far from the screen a map is still kept up to date. */
 const NEAR = "160px";
-const DIMMED = 0.13; // opacity of a head that does not pass
 
 /** A panel for the map of that number. */
 export function heatmap(number: number): Panel<MapSource> {

@@ -24,6 +24,14 @@ export function order(values: ScoreMap): Uint32Array {
 export const ranks = (memo: Memo, task: TaskScores): Uint32Array =>
   memo.once(() => order(rankingValues(task.mean, memo.scores.ranked_by)), "ranks", task.name);
 
+/** What the rank is called, so that a strong head that hurts is not taken for a weak one. */
+export function rankName({ signed, ranked_by }: Pick<Scores, "signed" | "ranked_by">): string {
+  if (!signed) return "rank";
+  return ranked_by === "size"
+    ? "rank by size (1 is the largest)"
+    : "rank by mean (1 is the highest)";
+}
+
 /** How many of the sorted values are strictly larger than this one. */
 function larger(sorted: ScoreMap, value: number): number {
   let [low, high] = [0, sorted.length];

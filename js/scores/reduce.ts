@@ -21,7 +21,7 @@ export function runsNeeded(agreement: number, runs: number): number {
 }
 
 /** Which order statistics of `runs` sorted runs are kept: all of few, else `most` evenly spread. */
-export function ranks(runs: number, most = MOST_RANKS): number[] {
+export function keptStatistics(runs: number, most = MOST_RANKS): number[] {
   if (runs <= most) return Array.from({ length: runs }, (_, i) => i);
   return Array.from({ length: most }, (_, i) => Math.floor((i * (runs - 1)) / (most - 1) + 0.5));
 }
@@ -167,10 +167,4 @@ export function elbow(scores: ScoreMap, onlyPositive = false): number {
     }
   }
   return best;
-}
-
-/** The `k` largest heads of a map as [row, head]; of heads that tie, the lower row is first. */
-export function top(scores: ScoreMap, heads: number, k: number): [number, number][] {
-  const order = Array.from(scores.keys()).sort((a, b) => scores[b]! - scores[a]! || a - b);
-  return order.slice(0, Math.max(0, k)).map((i) => [Math.floor(i / heads), i % heads]);
 }

@@ -1,7 +1,7 @@
 // What several tests need: bytes of the golden fixtures, and small scores.
 
 import type { Scores, TaskScores } from "../scores/head_scores";
-import { ranks } from "../scores/reduce";
+import { keptStatistics } from "../scores/reduce";
 
 export const bytes = (text: string): Uint8Array =>
   Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -15,7 +15,7 @@ export function task(
   category: string | null = null,
 ): TaskScores {
   const cells = runs[0]!.map((_, i) => runs.map((run) => run[i]!).sort((a, b) => a - b));
-  const kept = ranks(runs.length);
+  const kept = keptStatistics(runs.length);
   const order = kept.map((rank) => Float32Array.from(cells, (cell) => cell[rank]!));
   const mean = Float32Array.from(
     cells,

@@ -123,6 +123,10 @@ def test_what_was_done_before_stop_is_kept(bench: Bench) -> None:
         "[lab.method, lab.asked, lab.prompts]",
         lambda now: now == ["gradient", ["Math", "Syntax"], 64],
     )
+    about = bench.page.locator(".hw-run select").first.get_attribute("title") or ""
+    assert about.startswith("How fast log p(answer) changes"), "what the method does"
+    option = bench.page.locator(".hw-run-options .hw-choice", has_text="abs")
+    assert (option.get_attribute("title") or "").endswith("."), "the help of an option"
     bench.go.click()
     bench.kernel.until("lab.scores is not None", bool, 300)
     bench.go.click()

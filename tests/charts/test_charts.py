@@ -16,7 +16,7 @@ from traitlets import TraitError
 
 import headwidget as hw
 from headwidget import charts
-from headwidget.charts import dots
+from headwidget.charts import scatter_chart
 from headwidget.display import scales, views, wire
 from headwidget.display.effect import Effect
 from headwidget.scores import threshold as rules
@@ -384,14 +384,17 @@ def test_rank_correlation_is_right_with_ties_and_with_numbers_missing() -> None:
     for _ in range(20):
         a, b = rng.integers(0, 6, 40).astype(float), rng.normal(size=40)
         a[rng.random(40) < 0.2], b[rng.random(40) < 0.2] = np.nan, np.nan
-        rho, n = dots.spearman(a, b)
+        rho, n = scatter_chart.spearman(a, b)
         assert rho == pytest.approx(
             pd.DataFrame({"a": a, "b": b}).corr(method="spearman").iloc[0, 1]
         )
         assert n == (np.isfinite(a) & np.isfinite(b)).sum()
-    assert dots.correlation(np.ones(3), np.arange(3.0)) == "rank correlation not defined (3 heads)"
     assert (
-        dots.correlation(np.array([np.nan]), np.array([1.0]))
+        scatter_chart.correlation(np.ones(3), np.arange(3.0))
+        == "rank correlation not defined (3 heads)"
+    )
+    assert (
+        scatter_chart.correlation(np.array([np.nan]), np.array([1.0]))
         == "rank correlation not defined (0 heads)"
     )
 

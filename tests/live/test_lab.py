@@ -284,8 +284,8 @@ def test_what_makes_no_sense_is_refused(name: str, value: Any, sentence: str) ->
     lab = hw.live(fresh(), TASKS)
     with pytest.raises(TraitError, match=sentence):
         setattr(lab, name, value)
-    lab._heard(None, {"ask": "run"}, [])
+    lab._on_message(None, {"ask": "run"}, [])
     assert lab.wait(60) and lab.state == "done"
     lab.options = {"speed": 3}
-    lab._heard(None, {"ask": "run"}, [])
+    lab._on_message(None, {"ask": "run"}, [])
     assert lab.state == "failed" and "has no option 'speed'" in lab._state["message"]

@@ -207,7 +207,7 @@ def test_heads_that_are_not_there_are_not_scaled(scaled: Any) -> None:
 @pytest.mark.parametrize("content", [None, 5, "run", {"ask": None}, {"ask": []}, {"ask": "close"}])
 def test_a_message_that_makes_no_sense_does_nothing(content: Any) -> None:
     lab = hw.live(fresh(), TASKS)
-    lab._heard(None, content, [])
+    lab._on_message(None, content, [])
     assert lab.wait(60) and lab.state == "idle"
 
 
@@ -234,7 +234,7 @@ def test_a_run_asked_for_with_a_wrong_option_says_so_while_another_goes_on() -> 
         if not asked.is_set():
             asked.set()
             lab.options = {"speed": 3}
-            lab._heard(None, {"ask": "run"}, [])
+            lab._on_message(None, {"ask": "run"}, [])
 
     with at_each_block(model, ask):
         assert lab.run().wait(60)

@@ -118,6 +118,6 @@ def test_an_encoder_says_why_it_reads_no_prompt() -> None:
     assert "does not go on from a prompt" in lab._reading["error"]
     assert [
         one["why_not"] is None
-        for one in lab._can["methods"]
+        for one in lab._offer["methods"]
         if one["name"] in ("gradient", "attribution")
     ] == [True, False]

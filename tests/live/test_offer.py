@@ -39,9 +39,10 @@ def test_every_option_that_is_offered_has_a_help_of_one_sentence() -> None:
 
 def test_the_lab_sends_the_help_to_the_browser() -> None:
     lab = hw.live(fresh(), TASKS)
-    (gradient,) = [entry for entry in lab._can["methods"] if entry["name"] == "gradient"]
+    (gradient,) = [entry for entry in lab._offer["methods"] if entry["name"] == "gradient"]
     assert gradient["options"][0]["help"].endswith(".")
-    assert [entry[0] for entry in lab._can["tasks"]] == ["one", "two"]
+    assert gradient["about"].startswith("How fast log p(answer) changes")
+    assert lab._offer["tasks"] == [[task.name, len(task)] for task in TASKS]
 
 
 def test_a_class_whose_source_is_unknown_has_no_help() -> None:

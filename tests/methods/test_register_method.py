@@ -105,7 +105,7 @@ def test_the_example_runs_live(output_norm: None) -> None:
 
 def test_the_example_is_offered_with_its_options(output_norm: None) -> None:
     lab = hw.live(tiny.model("llama"), TASKS)
-    offered = {method["name"]: method for method in lab._can["methods"]}
+    offered = {method["name"]: method for method in lab._offer["methods"]}
     assert list(offered) == list(registry.names()) and "output_norm" in offered
     assert offered["output_norm"]["why_not"] is None
     assert offered["output_norm"]["about"].startswith("The mean norm of what the head writes")

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headwidget.display.scales import Range, colour_range
 from headwidget.display.views.picture import Panel, Picture
-from headwidget.display.views.view import View, mean_name
+from headwidget.display.views.view import View, mean_name, whole
 from headwidget.scores import reduce
-from headwidget.scores.threshold import either, number, run_cut
+from headwidget.scores.threshold import either, run_cut
 
 if TYPE_CHECKING:
     from headwidget.display.settings import Settings
@@ -64,8 +63,8 @@ class Agreement(View):
             for values in _directions(scores, task, settings)
         ]
         strongest: Array = np.max(reached, axis=0)
-        whole = _whole(scores, task, settings)
-        return strongest / np.float32(whole) if whole > 0 else np.zeros_like(strongest)
+        divisor = _divisor(scores, task, settings)
+        return strongest / np.float32(divisor) if divisor > 0 else np.zeros_like(strongest)
 
     def cut(
         self, scores: HeadScores, task: str, settings: Settings, strengths: Array | None = None
@@ -73,7 +72,7 @@ class Agreement(View):
         """The strength that a head must reach; None without a threshold."""
         if settings.threshold is None or settings.rule == "value":
             return settings.threshold
-        return float(run_cut(scores, task, settings)) / (_whole(scores, task, settings) or 1.0)
+        return float(run_cut(scores, task, settings)) / (_divisor(scores, task, settings) or 1.0)
 
     def passes(
         self, scores: HeadScores, task: str, settings: Settings, strengths: Array | None = None
@@ -176,8 +175,8 @@ def _counts(scores: HeadScores, task: str, settings: Settings) -> np.ndarray | N
     return most
 
 
-def _whole(scores: HeadScores, task: str, settings: Settings) -> float:
+def _divisor(scores: HeadScores, task: str, settings: Settings) -> float:
     """What a share of the task is a share of; 1 where scores are shown as they are."""
     if settings.normalize is None:
         return 1.0
-    return reduce.whole(number(scores, task, replace(settings, normalize=None)))
+    return whole(scores, task, settings)

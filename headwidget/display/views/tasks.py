@@ -5,13 +5,12 @@ Twin of ``js/display/views/tasks.ts``.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headwidget.display.scales import colour_range
 from headwidget.display.views.picture import Panel, Picture
-from headwidget.display.views.view import View
-from headwidget.scores import provenance, reduce
+from headwidget.display.views.view import View, whole
+from headwidget.scores import provenance
 from headwidget.scores.threshold import either, number
 
 if TYPE_CHECKING:
@@ -58,5 +57,5 @@ def _floor(scores: HeadScores, task: str, settings: Settings) -> float | None:
     floor = provenance.floor(scores, task)
     if floor is None or settings.normalize is None:
         return floor
-    total = reduce.whole(number(scores, task, replace(settings, normalize=None)))
+    total = whole(scores, task, settings)
     return floor / total if total > 0 else None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from headwidget.scores import threshold
+from headwidget.scores import reduce, threshold
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from headwidget.display.settings import Settings
     from headwidget.display.views.picture import Picture
     from headwidget.scores.head_scores import HeadScores
@@ -15,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class View(ABC):
-    """One way to show scores. What is not said otherwise is as in the tasks view."""
+    """One way to show scores.
+
+    Methods that a view does not override behave as in the tasks view.
+    """
 
     name: ClassVar[str]
     """What ``explorer.view`` calls it."""
@@ -49,10 +55,7 @@ class View(ABC):
 
         ``strengths`` are the task's, for a caller that has them already.
         """
-        at = self.effective(settings)
-        if strengths is None:
-            strengths = self.strength(scores, task, at)
-        edge = threshold.cut(strengths, at, scores.signed)
+        _, edge = self._strengths_and_edge(scores, task, settings, strengths)
         return None if edge is None else float(edge)
 
     def passes(
@@ -62,11 +65,17 @@ class View(ABC):
 
         ``strengths`` are the task's, for a caller that has them already.
         """
-        at = self.effective(settings)
-        if strengths is None:
-            strengths = self.strength(scores, task, at)
-        edge = threshold.cut(strengths, at, scores.signed)
+        strengths, edge = self._strengths_and_edge(scores, task, settings, strengths)
         return None if edge is None else strengths >= edge
+
+    def _strengths_and_edge(
+        self, scores: HeadScores, task: str, settings: Settings, strengths: Array | None
+    ) -> tuple[Array, np.float32 | None]:
+        """The strengths of a task, and the least of them that passes."""
+        effective = self.effective(settings)
+        if strengths is None:
+            strengths = self.strength(scores, task, effective)
+        return strengths, threshold.cut(strengths, effective, scores.signed)
 
     def number_name(self, scores: HeadScores, settings: Settings) -> str:
         """What the number is called that the threshold is compared with."""
@@ -78,6 +87,11 @@ class View(ABC):
         if not scores.signed:
             return name
         return f"|{name}|" if settings.sign == "either" else f"{name}, {settings.sign}"
+
+
+def whole(scores: HeadScores, task: str, settings: Settings) -> float:
+    """The sum of |score| over the heads of a task, which a share is a share of."""
+    return reduce.whole(threshold.number(scores, task, replace(settings, normalize=None)))
 
 
 def mean_name(scores: HeadScores, settings: Settings) -> str:

@@ -9,7 +9,7 @@ import { number, passing } from "../../scores/threshold";
 import type { Settings, ViewName } from "../settings";
 import type { Picture } from "./picture";
 
-/** One way to show scores. What is not said otherwise is as in the tasks view. */
+/** One way to show scores. Methods that a view does not override behave as in the tasks view. */
 export abstract class View {
   abstract readonly name: ViewName;
   /** What people call it. */

@@ -14,15 +14,16 @@ import {
 } from "../../display/palette";
 import {
   barTicks,
-  colourRange,
   EIGHTS,
   formatter,
   niceStep,
   parsed,
   position,
   type Range,
+  rangeOf,
   SIXES,
   sliderStops,
+  sortedScores,
   ticks,
   typed,
   unitOf,
@@ -30,14 +31,14 @@ import {
 import type { MapName } from "../../display/settings";
 import { START } from "../../scores/threshold";
 
-const rangeOf = (values: number[], signed = false, cap: number | string | null = null): Range =>
-  colourRange([Float32Array.from(values)], signed, cap);
+const rangeFor = (values: number[], signed = false, cap: number | string | null = null): Range =>
+  rangeOf(sortedScores([Float32Array.from(values)]), signed, cap);
 const many = (top: number, extra: number[] = []): number[] => [
   ...Array.from({ length: 1000 }, (_, i) => (i / 999) * top),
   ...extra,
 ];
 const labels = (values: number[], signed = false, cap: number | string | null = null): string[] =>
-  barTicks(rangeOf(values, signed, cap)).map((tick) => tick.label);
+  barTicks(rangeFor(values, signed, cap)).map((tick) => tick.label);
 const text = (colours: readonly Rgb[]): string =>
   colours.map((rgb) => rgb.map((part) => part.toString(16).padStart(2, "0")).join("")).join(" ");
 
@@ -48,12 +49,12 @@ describe("the colour bar", () => {
   });
   it("spans the same on both sides of zero for signed scores, with a plus where needed", () => {
     expect(labels(many(0.2, [-5]), true)).toEqual(["−0.2+", "−0.1", "0.0", "0.1", "0.2"]);
-    const range = rangeOf([-0.3, 0.1], true);
+    const range = rangeFor([-0.3, 0.1], true);
     expect(range.low).toBe(-range.high);
   });
   it("has a range when all scores are zero, and for one score", () => {
-    expect(rangeOf([0, 0]).high).toBeGreaterThan(0);
-    expect(rangeOf([7])).toMatchObject({ low: 0, high: 8, highCapped: false });
+    expect(rangeFor([0, 0]).high).toBeGreaterThan(0);
+    expect(rangeFor([7])).toMatchObject({ low: 0, high: 8, highCapped: false });
   });
   it("writes very small numbers with a power of ten", () => {
     expect(labels(many(2e-7)).at(-1)).toBe("2.0e−7");
@@ -131,7 +132,7 @@ describe("ticks", () => {
 
 describe("numbers", () => {
   it("have three digits of the range, and a true minus", () => {
-    const format = formatter(rangeOf(many(0.2), true));
+    const format = formatter(rangeFor(many(0.2), true));
     expect([format(-0.0351), format(0.2), format(-0.00001)]).toEqual(["−0.035", "0.200", "0.000"]);
   });
   it("round to nice steps", () => {
@@ -218,7 +219,7 @@ describe("the range of colours", () => {
   it.each(golden.ranges)(
     "span what Python's figure spans, case %#",
     ({ values, signed, low, high, step }) => {
-      expect(colourRange([Float32Array.from(values)], signed, null)).toMatchObject({
+      expect(rangeOf(sortedScores([Float32Array.from(values)]), signed, null)).toMatchObject({
         low,
         high,
         step,

@@ -5,7 +5,7 @@ import golden from "../../../tests/golden/rank.json";
 import { csv } from "../../display/export";
 import { DEFAULTS, type Settings } from "../../display/settings";
 import { Memo } from "../../scores/memo";
-import { order, rankingValues, ranks } from "../../scores/rank";
+import { order, rankingValues, rankName, ranks } from "../../scores/rank";
 import { scoresOf, task } from "../fixtures";
 
 interface Case {
@@ -26,6 +26,12 @@ describe("a rank", () => {
     expect([...ranks(new Memo(scores), scores.tasks[0]!)]).toEqual([2, 3, 1]);
     const memo = new Memo({ ...scores, ranked_by: "size" });
     expect([...ranks(memo, scores.tasks[0]!)]).toEqual([3, 1, 2]);
+  });
+
+  it("is named by what it goes by, where a strong head may hurt", () => {
+    expect(rankName({ signed: true })).toBe("rank by mean (1 is the highest)");
+    expect(rankName({ signed: true, ranked_by: "size" })).toBe("rank by size (1 is the largest)");
+    expect(rankName({ signed: false })).toBe("rank");
   });
 
   it("is the same in the table under any sign, reduction and threshold", () => {

@@ -50,7 +50,7 @@ class Histogram(Chart):
             [self._across, self._up],
             interaction=self.brush,
         )
-        self._hear(self.brush, self._brushed, "selected", "brushing")
+        self._observe(self.brush, self._brushed, "selected", "brushing")
         self._follow(explorer, *STRENGTH_TRAITS)
         self._draw()
 
@@ -80,7 +80,7 @@ class Histogram(Chart):
                 "heads (log scale)" if len(now.tasks) < 2 else "heads of all tasks (log scale)"
             )
             self._up.tick_values = 10.0 ** np.arange(int(np.log10(most)) + 1)
-        self._say(names(now.tasks) or "no task", _passing(now), _how(now))
+        self._set_text(names(now.tasks) or "no task", _passing(now), _how(now))
         self._place(now)
 
     # ---- the brush ----

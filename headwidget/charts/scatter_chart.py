@@ -55,7 +55,7 @@ class Scatter(Chart):
             [self._across, self._up],
             interaction=self.lasso,
         )
-        self._hear(self.dots, self._lassoed, "selected")
+        self._observe(self.dots, self._lassoed, "selected")
         self._follow(explorer, "reduction", "normalize", "selected")
         if isinstance(other, ExplorerBase) and other is not explorer:
             self._follow(other, "reduction", "normalize")
@@ -65,7 +65,7 @@ class Scatter(Chart):
         here, there = shown(self.explorer), self._there()
         # A lab exchanges its scores while the chart is there.
         if problem := differ(here.scores, there.scores, self.x, self.y):
-            self._say(f"{self.x} against {self.y}", problem)
+            self._set_text(f"{self.x} against {self.y}", problem)
             return
         sides = ((here, self.x), (there, self.y))
         across, up = (now.number(task).ravel().astype(np.float64) for now, task in sides)
@@ -81,7 +81,7 @@ class Scatter(Chart):
         versus = f"{self.x} against {self.y}"
         if here.scores.method != there.scores.method:
             versus = f"{self.x}: {here.scores.method} against {there.scores.method}"
-        self._say(versus, correlation(across, up), self._selection())
+        self._set_text(versus, correlation(across, up), self._selection())
 
     def _there(self) -> Shown:
         """What is on the axis up: the other explorer, or other scores with this one's settings."""

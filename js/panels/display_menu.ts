@@ -1,4 +1,4 @@
-// How maps look: colour map, where colours end, and which axis has the layers.
+// The Display menu: colour map, where colours end, and which axis has the layers.
 
 import { parsed, typed } from "../display/scales";
 import type { MapName } from "../display/settings";
@@ -24,7 +24,7 @@ const AXES = [
 type Source = Reads<"colormap" | "orientation" | "cap" | "view"> &
   Syncs<"colormap" | "orientation" | "cap">;
 
-export const options: Panel<Source> = (el, source) =>
+export const displayMenu: Panel<Source> = (el, source) =>
   popup(el, "Display", (box) => fill(box, source));
 
 function fill(box: HTMLElement, source: Source): () => void {

@@ -1,13 +1,15 @@
-// What can be taken away: a picture, the selected heads as CSV, and where the scores come from.
+// The Save menu: the picture (clipboard, PNG, SVG) and the numbers of the selected heads (CSV).
 
 import { copyPicture, csv, download, png, svg } from "../display/export";
+import { messageOf } from "../display/message";
 import type { Asked, Draws, Panel, Reads, State } from "../state";
 import { button, make } from "./dom";
 import { popup } from "./popup";
 
 type Source = Reads<Asked | "selected"> & Draws;
 
-export const menu: Panel<Source> = (el, source) => popup(el, "Save", (box) => fill(box, source));
+export const saveMenu: Panel<Source> = (el, source) =>
+  popup(el, "Save", (box) => fill(box, source));
 
 function fill(box: HTMLElement, source: Source): () => void {
   const note = make("p", "option-note");
@@ -17,7 +19,7 @@ function fill(box: HTMLElement, source: Source): () => void {
     try {
       note.textContent = await act();
     } catch (error) {
-      note.textContent = error instanceof Error ? error.message : String(error);
+      note.textContent = messageOf(error);
     }
   };
   const name = (ending: string): string => `${fileName(source.state)}.${ending}`;
