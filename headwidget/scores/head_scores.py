@@ -58,8 +58,8 @@ class HeadScores:
     ranked_by: RankedBy = "mean"
     """Heads are ranked by their mean over runs ("mean") or by its absolute value ("size").
 
-    A probe's are ranked by size: the sign of its scores says which way a head speaks, not
-    whether it matters.
+    A probe's are ranked by size: the sign of its scores says whether a head raises or lowers
+    the task's logit, not whether it matters.
     """
     _categories: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -225,7 +225,7 @@ class HeadScores:
         return [(self.layers[row], head) for row, head in heads]
 
     def elbow(self, task: str) -> float:
-        """The published cut-off for a task: the elbow of its sorted ``|mean|``."""
+        """The cut-off of Ma et al. (2025) for a task: the elbow of its sorted ``|mean|``."""
         return reduce.elbow(reduce.mean(self.values(task)))
 
     def select(self, tasks: Iterable[str] | str) -> HeadScores:
