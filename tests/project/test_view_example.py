@@ -22,7 +22,9 @@ def example(language: str) -> str:
     """The first code block of a language under "Write a view"."""
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = contributing.split("## Write a view")[1]
-    return re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[0]
+    block = re.search(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    assert block is not None
+    return block[1]
 
 
 def test_the_view_of_contributing_draws_how_far_runs_lie_apart() -> None:
