@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# A run that stands still is ended: the tests that were running are named.
+# A run that takes longer than LIMIT is ended; the tests that were running are named.
 LIMIT := 40m
 WATCHDOG := $(if $(shell command -v timeout),timeout --kill-after=2m $(LIMIT))
 PYTEST := OMP_NUM_THREADS=1 $(WATCHDOG) $(BIN)/python -m pytest -n auto --dist loadgroup \
@@ -59,8 +59,8 @@ node_modules/.ready: package-lock.json .npmrc
 	npm ci --no-fund --no-audit --loglevel=error
 	touch $@
 
-# A page of nbconvert's loads html-manager from a CDN; a browser test answers with the very
-# file. Packed, without the 128 packages it names for bundlers.
+# HTML from nbconvert loads html-manager from a CDN. A browser test serves the same file from
+# here. `npm pack` fetches it without its 128 dependencies.
 CDN := node_modules/@jupyter-widgets/html-manager
 CDN_SHA256 := 2b9d65cb7913e1c7d671757a10008b32c9c2448d4429513371e55c07d6107638
 node_modules/.cdn: node_modules/.ready

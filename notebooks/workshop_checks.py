@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from headwidget.scores import rank
+
 Head = tuple[int, int]
 MOST = 8
 """The most heads that may be turned off: with enough heads off, any set breaks a model."""
@@ -415,8 +417,7 @@ def _log_p(row: Mapping[str, float]) -> float:
 
 def _place(scores: Any, task: str, head: Head) -> int:
     """Where a head stands on a task, 1 is first."""
-    mean = scores.reduce("mean")[scores.tasks.index(task)]
-    return 1 + int((mean > mean[scores.layers.index(head[0]), head[1]]).sum())
+    return int(rank.ranks(scores, task)[scores.layers.index(head[0]), head[1]])
 
 
 def _places(scores: Any, task: str, heads: list[Head]) -> str:

@@ -15,7 +15,7 @@ import pytest
 from tests.support import dead_workers, sixteen_bit
 
 BROWSER = Path(__file__).parent / "browser"
-MINUTES = 1500
+ALONE_SECONDS = 1500
 """Seconds that a test marked ``alone`` may take: a notebook on a busy core takes many times
 what it takes a user."""
 
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group(item)))
         if item.get_closest_marker("alone"):
-            item.add_marker(pytest.mark.timeout(MINUTES))
+            item.add_marker(pytest.mark.timeout(ALONE_SECONDS))
             item.add_marker(pytest.mark.slow)
         elif BROWSER in item.path.parents:
             item.add_marker(pytest.mark.slow)

@@ -65,7 +65,7 @@ class ExplorerBase(anywidget.AnyWidget):
     rule = trait("value", "What the threshold's number means.")
     """``"value"`` (a score), ``"top"`` (so many of each task's strongest heads), ``"percent"``
     (so many percent of them) or ``"elbow"`` (times the elbow of each task's sorted scores; 1
-    is the published cut-off). A new rule sets the threshold it starts with: none, 10, 5 and
+    is the cut-off of Ma et al. 2025). A new rule sets the threshold it starts with: none, 10, 5 and
     1."""
 
     agreement = trait(
@@ -95,7 +95,7 @@ class ExplorerBase(anywidget.AnyWidget):
 
     orientation = trait(None, "The axis that has the layers.")
     """The axis that has the layers, ``"y"`` or ``"x"``; None is y, and x in the categories
-    view, as in the published figures."""
+    view, as in Elhelo and Geva (2025)."""
 
     columns = trait(None, "How many maps stand side by side.")
     """How many maps stand side by side where there is room; None chooses by width."""

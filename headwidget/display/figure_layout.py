@@ -219,7 +219,7 @@ def key(picture: Picture, maps: Grid, height: float) -> Key:
     """The legend: where the last row has no map, if it fits there, else right of the maps.
 
     It has as many columns as the maps' height asks for. Several categories come first and
-    Unclassified last, as in the published figure.
+    Unclassified last, as in the figure of Elhelo and Geva (2025).
     """
     texts = [
         f"{fitted(entry.name, LABEL, 2.0, 1)} ({entry.count})" for entry in reversed(picture.legend)

@@ -28,7 +28,7 @@ MAPS = {
     "blue-orange": "08306b 1a5ba3 3f87c8 7bb1dd b9d5ea f3f2ef f8d3ad f2aa66 e07f2c b5580f 6b2f04",
 }
 CATEGORIES = "4a7ad8 fe8700 1fca7f ed492b 8fd8f7 b5b000 b0146a 5b6b7b"
-"""Blue, orange, green and red as in the published figure.
+"""Blue, orange, green and red as in the categories figure of Elhelo and Geva (2025).
 
 The first seven and grey stay apart in every kind of colour vision.
 """

@@ -120,8 +120,8 @@ SIXES = (1, 2, 3, 6, 12, 24, 48, 96)
 EIGHTS = (1, 2, 4, 8, 16, 32, 64, 128)
 """How far apart ticks may stand.
 
-Sixes give every 6th in grids as in the papers; eights every 16th of 80 layers, as in the
-published figure of categories.
+Sixes give every 6th, as in the grids of Ma et al. (2025); eights every 16th of 80 layers,
+as in the categories figure of Elhelo and Geva (2025).
 """
 
 

@@ -22,7 +22,7 @@ from headwidget.scoring.encode import Encoded
 from headwidget.scoring.prefix import belong_together, usable_prefix
 
 NORM = 1.0
-"""A fit's gradient is made no longer than this, as published."""
+"""A fit's gradient is made no longer than this, as in Nam et al. (2025)."""
 
 
 class Prompts:

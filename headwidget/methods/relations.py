@@ -132,7 +132,7 @@ def tokens(model: Model, words: list[str]) -> list[int | None]:
 
 
 def rule(options: Relations, vocabulary: int, pairs: Sequence[tuple[int, int]]) -> int:
-    """k: as given, or by the published rule."""
+    """k: as given, or by the rule of Elhelo and Geva (2025)."""
     if options.k is not None:
         return options.k
     copying = all(source == target for source, target in pairs)

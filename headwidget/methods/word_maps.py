@@ -42,7 +42,7 @@ TEMPLATES = (
     "The title of this page is {}",
     "Today we will talk about {}",
 )
-"""Prompts that end in the source; the first is the published one."""
+"""Prompts that end in the source; the first is that of Elhelo and Geva (2025)."""
 PROMPTS = 256
 """How many of these short prompts run together by default."""
 

@@ -1,4 +1,4 @@
-"""Categories: which one each task belongs to, and by a threshold which ones each head does."""
+"""The category of each task, and the categories that each head reaches at a threshold."""
 
 from __future__ import annotations
 

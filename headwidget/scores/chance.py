@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 LEVEL = 0.05
-"""The probability of a guess that is taken for knowledge."""
+"""Significance level: a count is better than guessing where guessing reaches it with at
+most this probability."""
 
 
 def tail(right: int, asked: int, guess: float) -> float:

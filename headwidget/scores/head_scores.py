@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from headwidget.scores import checked, files, frames, merge, rank, reduce
+from headwidget.scores import files, frames, merge, rank, reduce, validation
 from headwidget.scores.categories import Categories
 from headwidget.scores.record import Record, checked_json
 
@@ -58,8 +58,8 @@ class HeadScores:
     ranked_by: RankedBy = "mean"
     """Heads are ranked by their mean over runs ("mean") or by its absolute value ("size").
 
-    A probe's are ranked by size: the sign of its scores says which way a head speaks, not
-    whether it matters.
+    A probe's are ranked by size: the sign of its scores says whether a head raises or lowers
+    the task's logit, not whether it matters.
     """
     _categories: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -96,24 +96,24 @@ class HeadScores:
         >>> HeadScores.from_arrays(arrays, method="mine").runs("b")
         ('run 0',)
         """
-        values = checked.values_by_task(arrays)
+        values = validation.values_by_task(arrays)
         depth = next(iter(values.values())).shape[1]
-        labels = checked.run_labels(runs or {}, values)
+        labels = validation.run_labels(runs or {}, values)
         if signed is None:
             signed = any(bool((v < 0).any()) for v in values.values())
         plain = checked_json(meta or {})
         if ranked_by is None:
             ranked_by = _ranked_by(Record.from_json(plain))
         return cls(
-            method=checked.name(method, "the method's name"),
+            method=validation.name(method, "the method's name"),
             _values=MappingProxyType(values),
             _runs=MappingProxyType(labels),
-            layers=checked.layer_numbers(layers, depth),
+            layers=validation.layer_numbers(layers, depth),
             signed=bool(signed),
             ranked_by=rank.check(ranked_by),
-            _categories=MappingProxyType(checked.categories_by_task(categories or {}, values)),
+            _categories=MappingProxyType(validation.categories_by_task(categories or {}, values)),
             meta=MappingProxyType(plain),
-            _aspects=MappingProxyType(checked.aspects_by_name(aspects or {}, values)),
+            _aspects=MappingProxyType(validation.aspects_by_name(aspects or {}, values)),
         )
 
     # ---- reading ----
@@ -225,7 +225,7 @@ class HeadScores:
         return [(self.layers[row], head) for row, head in heads]
 
     def elbow(self, task: str) -> float:
-        """The published cut-off for a task: the elbow of its sorted ``|mean|``."""
+        """The cut-off of Ma et al. (2025) for a task: the elbow of its sorted ``|mean|``."""
         return reduce.elbow(reduce.mean(self.values(task)))
 
     def select(self, tasks: Iterable[str] | str) -> HeadScores:

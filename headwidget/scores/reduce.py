@@ -111,7 +111,7 @@ def share(scores: Array) -> Array:
 
 
 def elbow(scores: Array) -> float:
-    """The published cut-off: where the sorted ``|score|`` lies farthest below its chord.
+    """The cut-off of Ma et al. (2025): where sorted ``|score|`` lies farthest below its chord.
 
     The chord goes from the largest to the smallest.
 

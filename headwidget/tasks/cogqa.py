@@ -27,7 +27,7 @@ SKILLS = (
     "Inference",
     "Math Calculation",
 )
-"""The eight cognitive skills, in the order of the published figures."""
+"""The eight cognitive skills, in the order of the figures of Ma et al. (2025)."""
 
 
 @dataclass
@@ -78,12 +78,12 @@ def read_cogqa(
 ) -> list[Task]:
     """The tasks of a CogQA file, one for each cognitive skill.
 
-    They come in the order of the published figures. The file is a JSON list of ``{question,
-    answer, generated: [{subquestion, answer, cognitive_skill}, …]}``. Each sub-question becomes
-    an example whose prompt holds the question and the earlier steps with their answers. Skills
-    are recognised whatever their case, spaces and hyphens, and close misspellings too. A skill
-    with fewer than ``least`` examples makes no task. One warning says all that was not taken as
-    it stands; pass a :class:`CogQAReport` as ``report`` to get at it.
+    They come in the order of the figures of Ma et al. (2025). The file is a JSON list of
+    ``{question, answer, generated: [{subquestion, answer, cognitive_skill}, …]}``. Each
+    sub-question becomes an example whose prompt holds the question and the earlier steps with
+    their answers. Skills are recognised whatever their case, spaces and hyphens, and close
+    misspellings too. A skill with fewer than ``least`` examples makes no task. One warning says
+    all that was not taken as it stands; pass a :class:`CogQAReport` as ``report`` to get at it.
 
     >>> import json, tempfile
     >>> step = {"subquestion": "What is 2 + 2?", "answer": "4"}

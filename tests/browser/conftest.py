@@ -1,5 +1,5 @@
 """A real Chromium, a real Jupyter server with folders of its own, and a second client that
-reads the kernel's truth."""
+reads variables in the kernel."""
 
 from __future__ import annotations
 

@@ -230,6 +230,18 @@ class ExplorerPage:
             self.page.keyboard.up(key)
         self.drawn()
 
+    def drag(self, inside: Locator, *path: tuple[float, float]) -> None:
+        """Drag along points given as fractions of an element, of the explorer or beside it."""
+        inside.scroll_into_view_if_needed()
+        box = inside.bounding_box()
+        assert box is not None
+        points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in path]
+        self.page.mouse.move(*points[0])
+        self.page.mouse.down()
+        for point in points[1:]:
+            self.page.mouse.move(*point, steps=6)
+        self.page.mouse.up()
+
     def click_label(
         self, axis: Literal["x", "y"], index: int, map_: int = 0, **options: Any
     ) -> None:

@@ -135,3 +135,15 @@ def serving(base: Path, module: list[str], url: str) -> Iterator[None]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@contextlib.contextmanager
+def marimo(base: Path, app: str) -> Iterator[str]:
+    """Serve a marimo app from its source; gives its URL."""
+    (base / "root").mkdir()
+    (base / "root" / "app.py").write_text(app)
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = ["marimo", "run", "app.py", "--headless", "--port", str(port)]
+    with serving(base, command, f"{url}/health"):
+        yield url

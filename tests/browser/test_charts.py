@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, FloatRect, Locator, Page
 
 from .conftest import Kernel, run_notebook
 from .explorer_page import ExplorerPage
-from .hosts import Server, free_port, serving, wait_until
+from .hosts import Server, marimo, wait_until
 
 CODE = """
 from tests.support import made_up
@@ -51,18 +51,6 @@ class Board:
 
     def text(self, number: int) -> str:
         return self.chart(number).locator(".hw-chart-text").first.inner_text()
-
-    def drag(self, inside: Locator, *path: tuple[float, float]) -> None:
-        """Drag along points given as fractions of an element."""
-        inside.scroll_into_view_if_needed()
-        box = inside.bounding_box()
-        assert box is not None
-        points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in path]
-        self.page.mouse.move(*points[0])
-        self.page.mouse.down()
-        for point in points[1:]:
-            self.page.mouse.move(*point, steps=6)
-        self.page.mouse.up()
 
     def brush(self) -> tuple[float, float]:
         """Where the brush begins and ends, as fractions of the axis; both 0 without one."""
@@ -122,7 +110,7 @@ def board(opened: Board) -> Iterator[Board]:
 
 
 def test_a_brush_drawn_by_hand_is_the_threshold_and_the_heatmaps_follow(board: Board) -> None:
-    board.drag(board.chart(0).locator(".overlay"), (0.3, 0.5), (0.6, 0.5))
+    board.view.drag(board.chart(0).locator(".overlay"), (0.3, 0.5), (0.6, 0.5))
     end = board.kernel.value("float(np.abs(mean).max())")
     threshold = board.kernel.until(
         "explorer.threshold", lambda t: t is not None and abs(t - 0.3 * end) < 0.02 * end
@@ -146,11 +134,11 @@ def test_a_brush_drawn_by_hand_is_the_threshold_and_the_heatmaps_follow(board: B
         lambda: board.brushed(0.3, 1.0) and board.brush()[1] >= 0.99,
         "the brush to reach to the end",
     )
-    board.drag(
+    board.view.drag(
         board.chart(0).locator(".handle--w"), (0.5, 0.5), (8.0, 0.5)
     )  # its edge, moved to the right
     board.kernel.until("explorer.threshold", lambda t: t > threshold)
-    board.drag(board.chart(0).locator(".overlay"), (0.02, 0.5))  # a click beside it
+    board.view.drag(board.chart(0).locator(".overlay"), (0.02, 0.5))  # a click beside it
     board.kernel.until("explorer.threshold", lambda t: t is None)
 
 
@@ -173,7 +161,7 @@ def test_a_threshold_set_in_the_heatmaps_moves_the_brush(board: Board) -> None:
     wait_until(
         lambda: board.text(0).endswith(f"{board.view.text('count')} pass"), "the same count by rank"
     )
-    board.drag(board.chart(0).locator(".overlay"), (0.5, 0.5), (0.7, 0.5))
+    board.view.drag(board.chart(0).locator(".overlay"), (0.5, 0.5), (0.7, 0.5))
     board.kernel.until(
         "[explorer.rule, explorer.threshold is not None]", lambda now: now == ["value", True]
     )
@@ -190,7 +178,7 @@ def test_a_lasso_is_the_selection_and_a_selection_shows_in_the_scatter(board: Bo
         board.chart(2).locator(".lassoselector path"),
     )
     right = [(0.5, 0.01), (0.99, 0.01), (0.99, 0.99), (0.5, 0.99), (0.5, 0.02)]
-    board.drag(area, *right)
+    board.view.drag(area, *right)
     middle = "(scatter.figure.axes[0].scale.min + scatter.figure.axes[0].scale.max) / 2"
     expected = board.kernel.run(
         f"wanted = [[int(l), int(h)] for l, h in np.argwhere(mean[0] > {middle})]", it="wanted"
@@ -210,13 +198,13 @@ def test_a_lasso_is_the_selection_and_a_selection_shows_in_the_scatter(board: Bo
     board.view.click(3, 4)
     board.kernel.until("explorer.selected", lambda s: s == [[3, 4]])
     wait_until(lambda: dots.count() == 97, "the head that was clicked")
-    board.drag(area, *right)  # the same lasso again
+    board.view.drag(area, *right)  # the same lasso again
     board.kernel.until("explorer.selected", lambda s: s == expected)
     wait_until(
         lambda: dots.count() == 96 + len(expected) and drawn.count() == 0 < area.count(),
         "the lasso to go",
     )
-    board.drag(area, (0.9, 0.02), (0.97, 0.02), (0.97, 0.06), (0.9, 0.02))  # round nothing
+    board.view.drag(area, (0.9, 0.02), (0.97, 0.02), (0.97, 0.06), (0.9, 0.02))  # round nothing
     board.kernel.until("explorer.selected", lambda s: s == [])
 
 
@@ -298,15 +286,8 @@ if __name__ == "__main__":
 
 
 def test_in_marimo_the_heatmaps_work_and_charts_say_why_not(page: Page, tmp_path: Path) -> None:
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "app.py").write_text(MARIMO)
-    port = free_port()
-    with serving(
-        tmp_path,
-        ["marimo", "run", "app.py", "--headless", "--port", str(port)],
-        f"http://127.0.0.1:{port}/health",
-    ):
-        page.goto(f"http://127.0.0.1:{port}")
+    with marimo(tmp_path, MARIMO) as url:
+        page.goto(url)
         sentence = page.get_by_text("marimo shows no bqplot charts")
         wait_until(
             lambda: sentence.count() == 2, "the sentence, for the chart and for the dashboard", 60

@@ -22,7 +22,7 @@ import headwidget as hw
 
 from .conftest import Kernel
 from .explorer_page import READY, ExplorerPage
-from .hosts import ROOT, SYNTHETIC, Server, free_port, notebook_of, serving, wait_until
+from .hosts import ROOT, SYNTHETIC, Server, free_port, marimo, notebook_of, serving, wait_until
 
 EXPLORER = SYNTHETIC.format(names=["math", "syntax"])  # layers 1, 3, 5, 7, 9, 11 of 8 heads
 THRESHOLD = 1.0
@@ -158,16 +158,9 @@ if __name__ == "__main__":
 
 
 def test_marimo(page: Page, wrong: list[str], above: list[list[int]], tmp_path: Path) -> None:
-    (tmp_path / "root").mkdir()
     made = EXPLORER.strip().removesuffix("\nexplorer").split("\n", 1)[1].replace("\n", "\n    ")
-    (tmp_path / "root" / "app.py").write_text(MARIMO.format(made=made, threshold=THRESHOLD))
-    port = free_port()
-    with serving(
-        tmp_path,
-        ["marimo", "run", "app.py", "--headless", "--port", str(port)],
-        f"http://127.0.0.1:{port}/health",
-    ):
-        page.goto(f"http://127.0.0.1:{port}")
+    with marimo(tmp_path, MARIMO.format(made=made, threshold=THRESHOLD)) as url:
+        page.goto(url)
         wait_until(lambda: page.locator(READY).count() == 2, "both widgets", 60)
         view = ExplorerPage(page)
         try_by_hand(view)

@@ -54,17 +54,6 @@ class Bench:
         )
         return sum(pieces)
 
-    def drag(self, inside: Locator, *path: tuple[float, float]) -> None:
-        inside.scroll_into_view_if_needed()
-        box = inside.bounding_box()
-        assert box is not None
-        points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in path]
-        self.page.mouse.move(*points[0])
-        self.page.mouse.down()
-        for point in points[1:]:
-            self.page.mouse.move(*point, steps=6)
-        self.page.mouse.up()
-
 
 @pytest.fixture(scope="module")
 def opened(chromium: Browser, server: Server) -> Iterator[Bench]:
@@ -215,14 +204,16 @@ def test_the_top_heads_of_a_task_matter_more_to_it_than_the_control(bench: Bench
 
 
 def test_the_charts_beside_it_are_linked(bench: Bench) -> None:
-    bench.drag(bench.page.locator(".hw-chart").nth(0).locator(".overlay"), (0.3, 0.5), (0.6, 0.5))
+    bench.view.drag(
+        bench.page.locator(".hw-chart").nth(0).locator(".overlay"), (0.3, 0.5), (0.6, 0.5)
+    )
     threshold = bench.kernel.until("lab.threshold", lambda value: value is not None)
     wait_until(
         lambda: bench.view.threshold() != "" and float(bench.view.threshold()) == threshold,
         "the heatmaps' threshold",
     )
     area = bench.page.locator(".hw-chart .lassoselector rect")
-    bench.drag(area, (0.75, 0.01), (0.99, 0.01), (0.99, 0.99), (0.75, 0.99), (0.75, 0.02))
+    bench.view.drag(area, (0.75, 0.01), (0.99, 0.01), (0.99, 0.99), (0.75, 0.99), (0.75, 0.02))
     setup = """
 import numpy as np
 scale = board.charts[2].figure.axes[0].scale

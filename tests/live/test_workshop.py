@@ -283,6 +283,8 @@ def test_the_heads_of_another_task_are_recognised() -> None:
         == " Yours are in places 17 to 20 of 20; 4 of them are among the top 8 of words."
     )
     assert check._places(scores, "sums", [(2, 0)]) == " Yours is in place 12 of 20."
+    by_size = hw.HeadScores.from_arrays({"sums": [[0.1, -0.9]]}, method="probe", ranked_by="size")
+    assert check._place(by_size, "sums", (0, 1)) == 1
 
 
 def test_shared() -> None:

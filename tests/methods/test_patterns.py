@@ -20,7 +20,7 @@ from headwidget.scoring.contract import Chunk, Job
 from headwidget.scoring.encode import Encoded
 from headwidget.scoring.encode import encode as tokenised
 from tests.support import make_induction, tiny
-from tests.support.eager import eager, given_away
+from tests.support.eager import eager, returned_weights
 from tests.support.gpu import Syncs, on_cuda
 
 # ---- the scores ----
@@ -83,7 +83,7 @@ def test_scores_are_what_the_definitions_say(family: str, size: int | None) -> N
         assert list(scores.runs(task.name)) == [e.label for e in task.examples]
         for run, prompt in enumerate(task.examples):
             ids = torch.tensor([prompt.ids])
-            given = [w[0] for w in given_away(module, ids, torch.ones_like(ids))]
+            given = [w[0] for w in returned_weights(module, ids, torch.ones_like(ids))]
             np.testing.assert_allclose(
                 scores.values(task.name)[run],
                 by_definition(model, prompt, given)[task.name],

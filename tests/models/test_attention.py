@@ -13,7 +13,7 @@ from headwidget.models import attention, families, hooks
 from headwidget.scoring.batch import Batch, collate
 from headwidget.scoring.encode import encode as tokenised
 from tests.support import tiny
-from tests.support.eager import eager, given_away
+from tests.support.eager import eager, returned_weights
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "falcon, one key head": ("falcon", {"new_decoder_architecture": False, "multi_query": True}),
@@ -56,7 +56,7 @@ def test_weights_are_those_that_eager_attention_gives_away(name: str) -> None:
     how = model.config.get_text_config()._attn_implementation
     batch, long = batch_of(model), lengths(model)
     real = torch.arange(max(long)) < torch.tensor(long)[:, None]  # (batch, seq)
-    expected = given_away(
+    expected = returned_weights(
         eager(family, **{k: v for k, v in changes.items() if k != "attn_implementation"}),
         batch.ids,
         real.long(),
@@ -171,7 +171,7 @@ def test_a_sink_outside_the_tokens_takes_its_part() -> None:
         module = transformers.GptOssForCausalLM(config).eval()
         model = hw.load(module, tiny.tokenizer())
         ids = torch.tensor([[5, 6, 7, 8, 9, 6]])
-        for row, theirs in enumerate(given_away(module, ids, torch.ones_like(ids))):
+        for row, theirs in enumerate(returned_weights(module, ids, torch.ones_like(ids))):
             ours = attention.weights(model, ids, row)
             torch.testing.assert_close(ours, theirs[..., :6], rtol=1e-4, atol=1e-5)
             assert (ours.sum(-1) < 0.99).all()

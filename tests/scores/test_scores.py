@@ -1,4 +1,4 @@
-"""HeadScores: one labelled tensor, read-only, reduced as METHODS.md says.
+"""HeadScores: one labelled tensor, read-only, with its reductions over runs.
 
 What is wrong is refused with its place.
 """

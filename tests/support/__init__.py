@@ -1,1 +1,1 @@
-"""What tests share: small models, planted heads, definitions by plain loops, and ways to look."""
+"""What tests share: small models, planted heads, definitions by plain loops."""

@@ -10,7 +10,7 @@ from tests.support import tiny
 
 
 def eager(family: str, **changes: Any) -> torch.nn.Module:
-    """The same weights with eager attention, which gives its weights away."""
+    """The same weights with eager attention, which returns its weights."""
     if family != "gemma3":
         changes["attn_implementation"] = "eager"
     module: torch.nn.Module = tiny.build(family, **changes)
@@ -19,7 +19,7 @@ def eager(family: str, **changes: Any) -> torch.nn.Module:
     return module
 
 
-def given_away(
+def returned_weights(
     module: torch.nn.Module, ids: torch.Tensor, mask: torch.Tensor
 ) -> list[torch.Tensor]:
     """What output_attentions gives, layers without attention left out."""

@@ -16,12 +16,12 @@ LAYER, HEAD = 1, 2
 
 def planted() -> tuple[hw.Model, hw.Task, tuple[int, int]]:
     """A Llama in which head (1, 2) moves every earlier token to the last position; all
-    other heads and the MLPs whisper noise.
+    other heads and the MLPs write small noise.
 
     The prompt is one letter, five times, and the answer is the letter that follows it
     in the alphabet: the unembedding is shifted by one against the embedding, so only
     what the head moved through its own 32 directions says which letter it is. The
-    stream itself is unembedded to nothing, because embeddings live in the first half of
+    stream itself is unembedded to nothing, because embeddings use the first half of
     the width and the head writes to the second.
     """
     width, dim, letters = 64, 32, "abcdefghijklmnopqrstuvwxyz"
@@ -129,8 +129,8 @@ HELPS, HARMS = (LAYER, HEAD), (2, 0)
 
 
 def helped_and_harmed() -> tuple[hw.Model, hw.Task]:
-    """The model of :func:`planted` with a second head that matters: (2, 0) writes as
-    loudly as (1, 2), but another letter's direction."""
+    """The model of :func:`planted` with a second head that matters: (2, 0) writes
+    with the same norm as (1, 2), but another letter's direction."""
     model, task, _ = planted()
     dim, letters = model.head_dim, 26
     own = slice(HARMS[1] * dim, (HARMS[1] + 1) * dim)

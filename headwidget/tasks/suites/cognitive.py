@@ -40,7 +40,7 @@ class _Slot(NamedTuple):
 
 
 def tasks(seed: int) -> list[Task]:
-    """All eight, in the order of the published figures."""
+    """All eight, in the order of the figures of Ma et al. (2025)."""
     rng = random.Random(seed)
     return [
         _knowledge(rng),

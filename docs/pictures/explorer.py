@@ -1,5 +1,7 @@
-"""Takes the README's pictures from saved scores: python tests/browser/shoot.py
-scores.safetensors [docs/images]."""
+"""Takes docs/images/explorer-light.png and explorer-dark.png from saved scores.
+
+python -m docs.pictures.explorer scores.safetensors [folder]
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,14 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 def shoot(scores: hw.HeadScores, folder: Path, *, width: int = 1000) -> list[Path]:
-    """Write explorer-light.png and explorer-dark.png: a threshold at the elbow, the best
-    heads selected, one pointed at."""
+    """The explorer in both schemes: a threshold at the elbow, the best heads selected, one
+    pointed at."""
     folder.mkdir(parents=True, exist_ok=True)
     first = scores.tasks[0]
     best = scores.top(first, 3)
     explorer = hw.explore(scores, threshold=float(f"{scores.elbow(first):.2g}"), selected=best)
     page_file = explorer.to_html(Path(tempfile.mkdtemp()) / "explorer.html")
-    made = []
+    pictures = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
@@ -54,16 +56,15 @@ def shoot(scores: hw.HeadScores, folder: Path, *, width: int = 1000) -> list[Pat
             page.wait_for_selector(".hw-card:visible")
             size = page.locator("body").bounding_box()
             assert size is not None
-            made.append(folder / f"explorer-{scheme}.png")
+            pictures.append(folder / f"explorer-{scheme}.png")
             page.screenshot(
-                path=made[-1], clip={"x": 0, "y": 0, "width": wide, "height": size["height"]}
+                path=pictures[-1], clip={"x": 0, "y": 0, "width": wide, "height": size["height"]}
             )
         browser.close()
-    return made
+    return pictures
 
 
 if __name__ == "__main__":
-    for path in shoot(
-        hw.open(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "docs/images")
-    ):
-        print(path, path.stat().st_size // 1024, "KB")
+    target = Path(sys.argv[2] if len(sys.argv) > 2 else "docs/images")
+    for picture in shoot(hw.open(sys.argv[1]), target):
+        print(picture, picture.stat().st_size // 1024, "KB")

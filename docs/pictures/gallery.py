@@ -1,5 +1,7 @@
-"""Takes the pictures of docs/images, every view at four sizes, light and dark, from
-made-up scores: python -m tests.browser.gallery [folder]."""
+"""Takes the pictures of every view in docs/images: four sizes, light and dark, made-up scores.
+
+python -m docs.pictures.gallery [folder]
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,8 @@ from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 import headwidget as hw
+from tests.browser.explorer_page import READY
 from tests.support import made_up
-
-from .explorer_page import READY
 
 SIZES = ((12, 12), (32, 32), (48, 32), (80, 64))
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")

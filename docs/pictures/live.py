@@ -1,5 +1,9 @@
-"""Takes the README's picture of the live widget, in a real JupyterLab on the embedded
-model: python -m tests.browser.shoot_live [docs/images]."""
+"""Takes docs/images/live-light.png and live-dark.png, in a real JupyterLab.
+
+The model is the embedded one.
+
+    python -m docs.pictures.live [folder]
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,8 @@ lab
 
 
 def shoot(folder: Path, width: int = 960) -> list[Path]:
-    """Write live-light.png and live-dark.png: a run, a prompt, a head, and eight heads off
-    beside random ones."""
-    made = []
+    """The lab in both themes: a run, a prompt, a head, and eight heads off beside random ones."""
+    pictures = []
     with (
         tempfile.TemporaryDirectory() as place,
         jupyter(Path(place)) as server,
@@ -52,15 +55,11 @@ def shoot(folder: Path, width: int = 960) -> list[Path]:
                 f"JupyterLab {theme}",
             )
             root = page.locator(f".hw-root[data-scheme={theme.lower()}]")
-            wait_until(
-                root.count,
-                "the theme",
-                60,
-            )  # type: ignore[misc]
-            made.append(whole(page, folder / f"live-{theme.lower()}.png"))
+            wait_until(root.count, "the theme", 60)
+            pictures.append(whole(page, folder / f"live-{theme.lower()}.png"))
         kernel.close()
         page.evaluate("() => window.testPanel.sessionContext.shutdown()")
-    return made
+    return pictures
 
 
 def whole(page: Page, path: Path) -> Path:
