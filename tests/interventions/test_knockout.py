@@ -19,7 +19,7 @@ from headwidget.scoring import gated_forward, prefix
 from headwidget.scoring.batch import forward, log_probability
 from headwidget.scoring.encode import encode
 from tests.support import tiny
-from tests.support.gpu import Syncs, on_cuda
+from tests.support.gpu import Syncs, copies_to_host, on_cuda
 from tests.support.knockouts import FEW_SHOT, TASKS, by_hand, random_scores
 from tests.support.planted import planted
 
@@ -241,14 +241,10 @@ def test_nothing_waits_for_the_host_but_once_a_batch(monkeypatch: pytest.MonkeyP
     model = tiny.model("llama")
     examples = encode(FEW_SHOT, model).examples
     gates = np.ones((6, *model.shape), np.float32)
-    copies: list[torch.Size] = []
-    to_host = torch.Tensor.cpu
-    monkeypatch.setattr(
-        torch.Tensor, "cpu", lambda self: copies.append(self.shape) or to_host(self)
-    )
+    copies = copies_to_host(monkeypatch)
     with Syncs() as syncs:
         landed = list(gated_forward.run(model, examples, gates))
-    assert sum(syncs.found.values()) == 0, syncs.found
+    assert sum(syncs.counts.values()) == 0, syncs.counts
     assert len(copies) == len(landed) == 2  # those that share a prefix, and the one that does not
 
 

@@ -20,7 +20,7 @@ from headwidget.scoring.batch import collate, forward, log_probability
 from headwidget.scoring.contract import Chunk, Job, Report
 from headwidget.scoring.encode import encode
 from tests.support import tiny
-from tests.support.gpu import Syncs
+from tests.support.gpu import Syncs, copies_to_host
 from tests.support.planted import HARMS, HELPS, helped_and_harmed
 
 SHORT: dict[str, Any] = {"updates": 12, "fits": 2, "batch_size": 3, "progress": False}
@@ -334,15 +334,11 @@ def test_no_update_makes_the_host_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     fits.begin(0.1)
     fits.update(1.0)  # what the optimiser sets up on its first step
-    copies: list[tuple[int, ...]] = []
-    to_host = torch.Tensor.cpu
-    monkeypatch.setattr(
-        torch.Tensor, "cpu", lambda self: copies.append(tuple(self.shape)) or to_host(self)
-    )
+    copies = copies_to_host(monkeypatch)
     with Syncs() as syncs:
         for _ in range(4):
             fits.update(1.0)
-    assert sum(syncs.found.values()) == 0 and copies == [], syncs.found
+    assert sum(syncs.counts.values()) == 0 and copies == [], syncs.counts
 
 
 # ---- what goes wrong ----

@@ -21,7 +21,7 @@ from headwidget.scoring.encode import Encoded
 from headwidget.scoring.encode import encode as tokenised
 from tests.support import make_induction, tiny
 from tests.support.eager import eager, returned_weights
-from tests.support.gpu import Syncs, on_cuda
+from tests.support.gpu import Syncs, copies_to_host, faked_copies_to_host, on_cuda
 
 # ---- the scores ----
 
@@ -308,13 +308,7 @@ def test_a_model_too_short_for_the_random_tokens_says_so() -> None:
 def test_patterns_run_on_fake_cuda(
     fake_cuda: None, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = []
-    monkeypatch.setattr(
-        torch.Tensor,
-        "cpu",
-        lambda self: seen.append(self.device.type) or torch.zeros(self.shape, device="meta"),
-    )
-    monkeypatch.setattr(torch.Tensor, "numpy", lambda self: np.zeros(self.shape, np.float32))
+    devices = faked_copies_to_host(monkeypatch)
     model = on_cuda(family)
     options = Patterns(lengths=[6], sequences=2)
     tasks = tuple(encode([tiny.task()], model, options, 0))
@@ -323,7 +317,7 @@ def test_patterns_run_on_fake_cuda(
         "Previous token",
         "Induction",
         "Entropy",
-    } and seen == ["cuda"]
+    } and devices == ["cuda"]
 
 
 @pytest.mark.parametrize(
@@ -337,12 +331,8 @@ def test_the_host_waits_once_a_batch(family: str, monkeypatch: pytest.MonkeyPatc
     method = registry.find("patterns")
     options = registry.options(method, {"lengths": [6], "sequences": 2})
     tasks = encode([tiny.task()], model, options, 0)
-    copies: list[tuple[int, ...]] = []
-    to_host = torch.Tensor.cpu
-    monkeypatch.setattr(
-        torch.Tensor, "cpu", lambda self: copies.append(tuple(self.shape)) or to_host(self)
-    )
+    copies = copies_to_host(monkeypatch)
     with Syncs() as syncs:
         chunks = list(patterns.run(Job(model, tuple(tasks), 3, options)))
-    assert sum(syncs.found.values()) == 0, syncs.found
+    assert sum(syncs.counts.values()) == 0, syncs.counts
     assert len(copies) == 2 and len(chunks) > 6  # six prompts, three at a time

@@ -20,7 +20,7 @@ from headwidget.scoring.contract import Job
 from headwidget.scoring.encode import encode
 from headwidget.scoring.score import prepare
 from tests.support import tiny
-from tests.support.gpu import Syncs, on_cuda
+from tests.support.gpu import Syncs, copies_to_host, on_cuda
 from tests.support.planted import labelled, letters
 
 PLANTED = [(0, 1), (2, 3)]
@@ -427,14 +427,10 @@ def test_neither_reading_nor_a_step_of_training_makes_the_host_wait(
 ) -> None:
     model = hw.load(tiny.build("llama"), tiny.tokenizer())
     tasks = [encode(task, model) for task in words()]
-    copies: list[tuple[int, ...]] = []
-    to_host = torch.Tensor.cpu
-    monkeypatch.setattr(
-        torch.Tensor, "cpu", lambda self: copies.append(tuple(self.shape)) or to_host(self)
-    )
+    copies = copies_to_host(monkeypatch)
     with Syncs() as syncs:
         z, _ = read(Job(model, tuple(tasks), 3, Probe(k=2)))
-    assert sum(syncs.found.values()) == 0 and copies == []
+    assert sum(syncs.counts.values()) == 0 and copies == []
     y, some = torch.arange(16) // 8, torch.arange(12)
     x = Features.of(z).standardised(some)
     fit(
@@ -442,7 +438,7 @@ def test_neither_reading_nor_a_step_of_training_makes_the_host_wait(
     )  # what the optimiser sets up on its first step
     with Syncs() as syncs:
         fit(x, y, some, some[:0], 2, Training(4, 16, 1e-4, 5, 4), 0)
-    assert sum(syncs.found.values()) == 0 and copies == [], syncs.found
+    assert sum(syncs.counts.values()) == 0 and copies == [], syncs.counts
     fit(x, y, some, torch.arange(12, 16), 2, Training(4, 16, 1e-4, 5, 4), 0)
     assert copies == [()] * 5  # once an epoch, to know when to stop
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -20,7 +19,7 @@ from headwidget.scoring.contract import Job
 from headwidget.scoring.encode import EncodedTask, encode
 from headwidget.scoring.replay import Replay
 from tests.support import tiny
-from tests.support.gpu import Syncs, on_cuda
+from tests.support.gpu import Syncs, copies_to_host, faked_copies_to_host, on_cuda
 
 FEW_SHOT = hw.Task(
     "letters",
@@ -97,19 +96,13 @@ def test_attribution_runs_on_fake_cuda(
     monkeypatch.setattr(
         torch, "allclose", lambda *a, **k: True
     )  # the norm is checked once, before the loop
-    seen = []
-    monkeypatch.setattr(
-        torch.Tensor,
-        "cpu",
-        lambda self: seen.append(self.device.type) or torch.zeros(self.shape, device="meta"),
-    )
-    monkeypatch.setattr(torch.Tensor, "numpy", lambda self: np.zeros(self.shape, np.float32))
+    devices = faked_copies_to_host(monkeypatch)
     model = on_cuda(family)
     method = registry.find("attribution")
     assert (
         len(list(method.run(Job(model, (encode(FEW_SHOT, model),), None, method.options())))) == 1
     )
-    assert seen == ["cuda"]
+    assert devices == ["cuda"]
 
 
 @pytest.mark.parametrize(
@@ -130,19 +123,13 @@ def test_no_method_syncs_with_the_host_beyond_once_a_chunk(
     options = registry.options(found, {"replace": "mean"} if method == "ablation" else {})
     run = found.run(Job(model, (task,), size, options))
     first = next(run)  # what is checked before the loop may sync
-    copies: list[tuple[int, ...]] = []
-    to_host = torch.Tensor.cpu
-    monkeypatch.setattr(
-        torch.Tensor, "cpu", lambda self: copies.append(tuple(self.shape)) or to_host(self)
-    )
+    copies = copies_to_host(monkeypatch)
     with Syncs() as syncs:
         chunks = list(run)
-    assert (
-        first.values.shape[-1] == model.n_heads and len(chunks) == {1: 2, None: 0}[size]
-        if method != "ablation"
-        else {1: 8, None: 2}[size]
-    )
-    assert sum(syncs.found.values()) == 0, syncs.found
+    assert first.values.shape[-1] == model.n_heads
+    expected = {1: 8, None: 2}[size] if method == "ablation" else 2
+    assert len(chunks) == expected
+    assert sum(syncs.counts.values()) == 0, syncs.counts
     assert len(copies) == len(chunks)
 
 
@@ -153,4 +140,4 @@ def test_the_sync_counter_counts(mode: Any) -> None:
         x.sum().item()
         x[x > 0]
         x.nonzero()
-    assert sum(syncs.found.values()) == 3, syncs.found
+    assert sum(syncs.counts.values()) == 3, syncs.counts
