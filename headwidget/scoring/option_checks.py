@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import types
+import typing
 from typing import Any
 
 import numpy as np
+
+_SIMPLE: dict[Any, tuple[str, tuple[type, ...]]] = {
+    bool: ("True or False", (bool,)),
+    int: ("a whole number", (int,)),
+    float: ("a number", (int, float)),
+    str: ("text", (str,)),
+}
+"""Annotations that are checked: what such an option is, and the types that it may have."""
 
 
 def plain(value: Any) -> Any:
@@ -51,3 +61,37 @@ def seed(value: object) -> None:
     """Check a seed."""
     if not is_whole(value):
         raise ValueError(f"seed is a whole number; got {value!r}.")
+
+
+def fits(name: str, value: object, kind: Any) -> None:
+    """Check an option against its annotation: a simple type, a ``Literal``, or one of several.
+
+    What a simple check cannot tell (lists, classes of the user) is left to the options
+    themselves.
+
+    >>> fits("log", True, bool), fits("k", None, int | None)
+    (None, None)
+    >>> fits("log", "no", bool)
+    Traceback (most recent call last):
+    ValueError: log is True or False; got 'no'.
+    """
+    union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    kinds = typing.get_args(kind) if union else (kind,)
+    expected = []
+    for one_kind in kinds:
+        if typing.get_origin(one_kind) is typing.Literal:
+            expected += [repr(word) for word in typing.get_args(one_kind)]
+            if value in typing.get_args(one_kind):
+                return
+        elif one_kind is type(None):
+            expected.append("None")
+            if value is None:
+                return
+        elif one_kind in _SIMPLE:
+            what, allowed = _SIMPLE[one_kind]
+            expected.append(what)
+            if isinstance(value, allowed) and (one_kind is bool or not isinstance(value, bool)):
+                return
+        else:
+            return
+    raise ValueError(f"{name} is {' or '.join(expected)}; got {value!r}.")

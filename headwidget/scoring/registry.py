@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import typing
 from typing import Any
 
+from headwidget.scoring import option_checks
 from headwidget.scoring.contract import Method
 
 _BUILT_IN = ("ablation", "gradient", "attribution", "probe", "gating", "relations", "patterns")
@@ -106,4 +108,8 @@ def options(method: Method, values: dict[str, Any]) -> Any:
     if unknown := [name for name in values if name not in fields]:
         has = f"its options are {', '.join(fields)}" if fields else "it has no options"
         raise ValueError(f"method {method.name!r} has no option {unknown[0]!r}; {has}.")
-    return method.options(**values)
+    checked = method.options(**values)
+    kinds = typing.get_type_hints(method.options) if values else {}
+    for name, value in values.items():
+        option_checks.fits(name, value, kinds[name])
+    return checked
