@@ -224,7 +224,7 @@ def test_what_cannot_be_read_is_said() -> None:
     model.config._attn_implementation_internal = "flash_attention_2"
     with pytest.raises(
         ValueError,
-        match=r"runs attention by 'flash_attention_2', a kernel that keeps.*='sdpa' or 'eager'",
+        match=r"by 'flash_attention_2', a kernel that does not return its .*='sdpa' or 'eager'",
     ):
         hw.score(model, tiny.task(), "patterns", progress=False)
     with pytest.raises(IndexError, match=r"0 to 2; got 3"):
