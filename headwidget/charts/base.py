@@ -86,7 +86,7 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
         )
         self.add_class("hw-chart")
 
-    # ---- what it says ----
+    # ---- its text ----
 
     @property
     def title(self) -> str:

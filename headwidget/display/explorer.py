@@ -247,7 +247,7 @@ class ExplorerBase(anywidget.AnyWidget):
     # ---- traits ----
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
-        """Take what the front end says (ipywidgets calls this)."""
+        """Take what the front end has set (ipywidgets calls this)."""
         self._incoming = set(sync_data)
         try:
             super().set_state(sync_data)
@@ -261,7 +261,7 @@ class ExplorerBase(anywidget.AnyWidget):
         type: Any = "change",  # noqa: A002
     ) -> None:
         super().observe(handler, names, type)
-        self._hear_hover()
+        self._note_hover_observers()
 
     def unobserve(
         self,
@@ -270,13 +270,13 @@ class ExplorerBase(anywidget.AnyWidget):
         type: Any = "change",  # noqa: A002
     ) -> None:
         super().unobserve(handler, names, type)
-        self._hear_hover()
+        self._note_hover_observers()
 
     def unobserve_all(self, name: Any = traitlets.All) -> None:
         super().unobserve_all(name)
-        self._hear_hover()
+        self._note_hover_observers()
 
-    def _hear_hover(self) -> None:
+    def _note_hover_observers(self) -> None:
         self._hover_heard = any(self._trait_notifiers.get("hover", {}).values())
 
     @traitlets.observe("rule")

@@ -106,6 +106,8 @@ def ranks(results: Mapping[str, HeadScores], row: int, number: int) -> list[dict
                     "rank": int(rank.ranks(scores, task)[row, number]),
                     "of": int(mean.size),
                     "value": float(mean[row, number]),
+                    "signed": scores.signed,
+                    "ranked_by": scores.ranked_by,
                     "partial": scores.partial,
                 }
             )

@@ -3,6 +3,7 @@
 
 import { button, make, setText } from "../panels/dom";
 import { headName } from "../scores/head_scores";
+import { rankName } from "../scores/rank";
 import type { HeadReading, Lab } from "./lab";
 import { visible } from "./tokens";
 
@@ -111,15 +112,18 @@ function lists(read: HeadReading): HTMLElement[] {
 
 function ranks(read: HeadReading): HTMLElement[] {
   if (!read.ranks?.length) return [];
-  const rows = read.ranks.map(({ method, task, partial, rank, of, value }) =>
-    make(
+  const rows = read.ranks.map((entry) => {
+    const { method, task, partial, rank, of, value } = entry;
+    const place = make("td", "small-value", `#${rank} of ${of}`);
+    place.title = rankName(entry);
+    return make(
       "tr",
       "small-row",
       make("td", "small-text", `${method} · ${task}${partial ? " (partial)" : ""}`),
-      make("td", "small-value", `#${rank} of ${of}`),
+      place,
       make("td", "small-value", value.toPrecision(3).replace("-", "−")),
-    ),
-  );
+    );
+  });
   return [
     make(
       "div",

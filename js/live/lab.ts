@@ -63,6 +63,8 @@ export interface HeadReading {
     readonly rank: number;
     readonly of: number;
     readonly value: number;
+    readonly signed: boolean;
+    readonly ranked_by: "mean" | "size";
     readonly partial: boolean;
   }[];
   readonly why_not?: string | null;

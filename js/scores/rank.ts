@@ -27,9 +27,7 @@ export const ranks = (memo: Memo, task: TaskScores): Uint32Array =>
 /** What the rank is called, so that a strong head that hurts is not taken for a weak one. */
 export function rankName({ signed, ranked_by }: Pick<Scores, "signed" | "ranked_by">): string {
   if (!signed) return "rank";
-  return ranked_by === "size"
-    ? "rank by size (1 is the largest)"
-    : "rank by mean (1 is the highest)";
+  return ranked_by === "size" ? "rank (1: largest size)" : "rank (1: highest mean)";
 }
 
 /** How many of the sorted values are strictly larger than this one. */

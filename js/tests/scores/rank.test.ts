@@ -29,8 +29,8 @@ describe("a rank", () => {
   });
 
   it("is named by what it goes by, where a strong head may hurt", () => {
-    expect(rankName({ signed: true })).toBe("rank by mean (1 is the highest)");
-    expect(rankName({ signed: true, ranked_by: "size" })).toBe("rank by size (1 is the largest)");
+    expect(rankName({ signed: true })).toBe("rank (1: highest mean)");
+    expect(rankName({ signed: true, ranked_by: "size" })).toBe("rank (1: largest size)");
     expect(rankName({ signed: false })).toBe("rank");
   });
 
