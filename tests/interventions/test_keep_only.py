@@ -15,7 +15,7 @@ from tests.support.planted import HELPS, helped_and_harmed
 MODEL = tiny.model("llama")
 
 
-def made(model: hw.Model, task: hw.Task, runs: int = 2, seed: int = 0) -> hw.HeadScores:
+def random_scores(model: hw.Model, task: hw.Task, runs: int = 2, seed: int = 0) -> hw.HeadScores:
     values = np.random.default_rng(seed).random((runs, *model.shape))
     return hw.HeadScores.from_arrays(
         {task.name: values}, method="made up", meta={"weights": model.fingerprint()}
@@ -26,7 +26,7 @@ def test_the_numbers_are_those_of_a_forward_with_the_other_heads_off() -> None:
     import torch
 
     task = tiny.task()
-    scores = made(MODEL, task)
+    scores = random_scores(MODEL, task)
     frame = hw.keep_only(MODEL, scores, task, threshold=0.6, draws=2, progress=False)
     assert frame.kind.tolist() == ["all", "kept", "random", "random", "kept", "random", "random"]
     examples = encode(task, MODEL).examples
@@ -54,7 +54,7 @@ def test_controls_have_as_many_heads_in_each_layer(monkeypatch: pytest.MonkeyPat
             seen.append(gates) or real(model, examples, gates, size)
         ),
     )
-    scores = made(MODEL, tiny.task(), runs=1)
+    scores = random_scores(MODEL, tiny.task(), runs=1)
     frame = hw.keep_only(MODEL, scores, tiny.task(), threshold=0.5, draws=3, progress=False)
     whole, kept, *random = seen[0]
     assert (whole == 1).all() and len(random) == 3 and frame.draw.tolist() == [0, 0, 1, 2, 3]
@@ -80,7 +80,7 @@ def test_a_planted_head_alone_is_enough_and_another_is_not() -> None:
 
 def test_what_cannot_be_is_said_before_any_work() -> None:
     task = tiny.task()
-    scores = made(MODEL, task)
+    scores = random_scores(MODEL, task)
     for bad, said in (
         ({"threshold": "high"}, "threshold is a finite number"),
         ({"threshold": float("nan")}, "finite"),

@@ -10,7 +10,7 @@ import torch
 from headwidget.methods.probe_classifier import Classifier, Features, Training, fit
 
 
-def made(
+def example_probe(
     seed: int = 0, layers: int = 2, heads: int = 3, dim: int = 5, tasks: int = 4
 ) -> tuple[Classifier, Features, torch.Tensor]:
     random = torch.Generator().manual_seed(seed)
@@ -27,7 +27,7 @@ def test_importance_is_the_mean_over_units_of_slope_times_unit() -> None:
 
     Each head's z beside its layer's mean, one linear map for all heads.
     """
-    probe, x, task = made()
+    probe, x, task = example_probe()
     wide = torch.cat(
         [x.z, x.mean[:, :, None].expand_as(x.z)], -1
     )  # (example, layer, head, 2 * dim)
@@ -43,7 +43,7 @@ def test_importance_is_the_mean_over_units_of_slope_times_unit() -> None:
 @pytest.mark.parametrize("offset", [0.0, -10.0, 10.0])
 def test_importances_sum_to_the_logit_but_for_the_offsets(offset: float) -> None:
     """Exactly, wherever the ReLUs stand: some on, all off, and all on."""
-    probe, x, task = made()
+    probe, x, task = example_probe()
     probe = dataclasses.replace(probe, inner_offset=probe.inner_offset + offset)
     on = probe.before_relu(probe.units(x)) > 0
     assert {0.0: bool(on.any() and not on.all()), -10.0: not on.any(), 10.0: bool(on.all())}[offset]
@@ -53,7 +53,7 @@ def test_importances_sum_to_the_logit_but_for_the_offsets(offset: float) -> None
 
 
 def test_another_order_of_heads_gives_the_scores_in_that_order() -> None:
-    probe, x, task = made()
+    probe, x, task = example_probe()
     order = torch.tensor([2, 0, 1])
     inner = probe.inner.reshape(9, 2, 3, 6)[:, :, order].reshape(9, -1)
     moved = dataclasses.replace(probe, inner=inner).importance(Features.of(x.z[:, :, order]), task)
