@@ -194,8 +194,8 @@ Files = dict[str, tuple[str, str | bytes]]
 """What a path of the page holds: its type and its content."""
 
 
-def files(found: hw.HeadScores) -> Files:
-    header, buffer = wire.encode(found)
+def files(shown: hw.HeadScores) -> Files:
+    header, buffer = wire.encode(shown)
     return {
         "/": ("text/html", _HTML),
         "/widget.css": ("text/css", asset("widget.css")),
@@ -229,8 +229,8 @@ def opened(browser: Browser, content: Files) -> Iterator[Page]:
 
 def show() -> None:
     """Print the tables: drags, first paints, bytes."""
-    made = scores(LAYERS, HEADS, tasks=TASKS, runs=RUNS, signed=True)
-    content = files(made)
+    shown = scores(LAYERS, HEADS, tasks=TASKS, runs=RUNS, signed=True)
+    content = files(shown)
     with chromium() as browser:
         print(
             f"Chromium {browser.version}, {LAYERS} x {HEADS} heads x {TASKS} tasks x {RUNS} runs, "
@@ -238,7 +238,7 @@ def show() -> None:
         )
         drags(browser, content)
         first_paints(browser, content)
-        exported(browser, made)
+        exported(browser, shown)
     print(f"Load {load()} as the browser's part ends.\n")
     payload()
 
@@ -265,13 +265,13 @@ def drags(browser: Browser, content: Files) -> None:
         "kept",
     )
     for drag in DRAGS:
-        taken, given = [], []
+        taken, processor_ms = [], []
         for _ in range(PAGES):
             with opened(browser, content) as page:
                 page.evaluate(_RENDER, {**drag.settings, "selected": SELECTED})
                 browser.start_tracing(page=page, categories=["devtools.timeline"])
                 taken.append(page.evaluate(_DRAG, [drag.slider, WARM_UP, MOVES]))
-                given.append(processor(browser.stop_tracing()))
+                processor_ms.append(processor(browser.stop_tracing()))
         script, work, painted = (
             [[move[kind] for move in moves] for moves in taken]
             for kind in ("script", "work", "painted")
@@ -281,7 +281,7 @@ def drags(browser: Browser, content: Files) -> None:
             drag.what,
             *both(script),
             each,
-            *both(given),
+            *both(processor_ms),
             *both(work),
             *both(painted),
             f"script's p95 <= {MOST_SCRIPT}",
@@ -325,11 +325,13 @@ def first_paints(browser: Browser, content: Files) -> None:
         "kept",
     )
     for what, settings in FIRST.items():
-        found = []
+        renders = []
         for _ in range(FIRST_PAGES):
             with opened(browser, content) as page:
-                found.append(page.evaluate(_RENDER, settings))
-        times = [[one[kind] for one in found] for kind in ("script", "presented", "complete")]
+                renders.append(page.evaluate(_RENDER, settings))
+        times = [
+            [render[kind] for render in renders] for kind in ("script", "presented", "complete")
+        ]
         numbers = [f"{number:.0f}" for ms in times for number in (np.median(ms), max(ms))]
         line(
             what,
@@ -340,29 +342,29 @@ def first_paints(browser: Browser, content: Files) -> None:
     print()
 
 
-def exported(browser: Browser, made: hw.HeadScores) -> None:
+def exported(browser: Browser, large: hw.HeadScores) -> None:
     """From the start of navigation to a page on disk until its widget was drawn."""
     heads("an exported page: ms from navigation", "drawn", "worst", "size, KB")
     with tempfile.TemporaryDirectory() as folder:
         for layers, width in ((32, 32), (LAYERS, HEADS)):
             page_scores = (
-                made
+                large
                 if layers == LAYERS
                 else scores(layers, width, tasks=TASKS, runs=RUNS, signed=True)
             )
             path = hw.explore(page_scores).to_html(Path(folder) / f"{layers}.html")
-            found = []
+            drawn = []
             for _ in range(FIRST_PAGES):
                 context = browser.new_context(viewport={"width": 1280, "height": 1000})
                 page = context.new_page()
                 page.add_init_script(_READY)
                 page.goto(path.as_uri())
-                found.append(page.evaluate("() => window.ready"))
+                drawn.append(page.evaluate("() => window.ready"))
                 context.close()
             line(
                 f"{TASKS} x {layers} x {width} x {RUNS}",
-                f"{np.median(found):.0f}",
-                f"{max(found):.0f}",
+                f"{np.median(drawn):.0f}",
+                f"{max(drawn):.0f}",
                 f"{path.stat().st_size / 1000:.0f}",
             )
     print()
@@ -372,13 +374,13 @@ def payload() -> None:
     """Bytes: on the wire, in an exported page, and of the front end."""
     heads("bytes", "KB", "note", "promise", "kept")
     for layers, width, runs in ((32, 32, 16), (32, 32, 64), (32, 32, 512), (LAYERS, HEADS, RUNS)):
-        made = scores(layers, width, tasks=TASKS, runs=runs, signed=True)
-        header, buffer = wire.encode(made)
+        shown = scores(layers, width, tasks=TASKS, runs=runs, signed=True)
+        header, buffer = wire.encode(shown)
         bytes_each, count = len(buffer) / (TASKS * layers * width), len(header["tasks"][0]["ranks"])
         each = f"{bytes_each:g} bytes for each head of a task: {count} order statistics, 4 maps"
         size = f"{TASKS} x {layers} x {width} x {runs}"
         line(f"on the wire, {size}", f"{len(buffer) / 1000:.0f}", each, "", "")
-        page = len(pages.render(hw.explore(made)).encode())
+        page = len(pages.render(hw.explore(shown)).encode())
         promised = (layers, runs) == (32, 64)
         verdict = (f"<= {MOST_PAGE // 1000}", kept(page, MOST_PAGE)) if promised else ("", "")
         line(f"exported page, {size}", f"{page / 1000:.0f}", "everything in it", *verdict)
@@ -403,8 +405,8 @@ def both(times: Any) -> tuple[str, str]:
     return f"{np.median(times):.1f}", f"{p95(times):.1f}"
 
 
-def kept(found: float, most: float) -> str:
-    return "yes" if found <= most else "NO"
+def kept(measured: float, most: float) -> str:
+    return "yes" if measured <= most else "NO"
 
 
 def heads(first: str, *names: str) -> None:

@@ -37,18 +37,18 @@ LR, SMALL_LR, FREE = 1.0, 0.02, 8
 
 def rows() -> list[Row]:
     model = hw.load()
-    found = []
+    table = []
     names = ("prompts share nothing", "few-shot prompts with a 40-token prefix")
     for what, work, least in zip(names, workloads(model), (1.2, 2.0)):
         ratios, apart = against_peer(model, work)
-        found.append(
+        table.append(
             Row(
                 f"nam-causal-head-gating's time / ours, {PROMPTS} prompts x {FITS} fits, {what}",
                 ratios,
                 at_least=least,
             )
         )
-        found.append(
+        table.append(
             Row(
                 "our loss apart from the peer's, "
                 f"at the gates of its {ROUNDS * UPDATES} updates, at most",
@@ -57,7 +57,7 @@ def rows() -> list[Row]:
             )
         )
         how = f"both left to run for {FREE} updates at a learning rate of {SMALL_LR}"
-        found.append(
+        table.append(
             Row(
                 f"our loss apart from the peer's, {how}, at most",
                 [left_to_run(model, work)],
@@ -65,14 +65,14 @@ def rows() -> list[Row]:
             )
         )
     ours, theirs = (measured(call) for call in ("gating", "gating peer"))
-    found.append(
+    table.append(
         Row(
             f"gating: its peak memory above the loaded model ({ours:.0f} MB) "
             f"/ the peer's ({theirs:.0f} MB)",
             [ours / theirs],
         )
     )
-    return found
+    return table
 
 
 def against_peer(model: hw.Model, work: EncodedTask) -> tuple[list[float], float]:
@@ -155,9 +155,9 @@ def peer_of(
     def loss(
         *args: Any,
     ) -> Any:  # what it reports after an update is 0: its sum is reset before it is read
-        found = real(*args)
-        seen.append(float(found[1]))
-        return found
+        losses = real(*args)
+        seen.append(float(losses[1]))
+        return losses
 
     def update() -> float:
         with (

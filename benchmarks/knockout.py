@@ -20,7 +20,7 @@ PROMPTS = {"ablation": 8, "gradient": 24, "attribution": 24, "probe": 64}
 def main(folder: Path) -> None:
     """Scores are kept in ``folder``, and read from there when they exist."""
     model, tasks = hw.load(), hw.tasks.suite("cognitive")
-    found = {}
+    scores = {}
     for method, prompts in PROMPTS.items():
         path = folder / f"cognitive-{method}.safetensors"
         start = time.monotonic()
@@ -28,12 +28,12 @@ def main(folder: Path) -> None:
             hw.score(
                 model, [task.sample(prompts) for task in tasks], method=method, progress=False
             ).save(path)
-        found[method] = hw.open(path)
+        scores[method] = hw.open(path)
         print(f"{method}: {prompts} prompts a task, {time.monotonic() - start:.0f} s", flush=True)
-    print(found["probe"].meta["probe"], found["probe"].meta["floor"], sep="\n")
+    print(scores["probe"].meta["probe"], scores["probe"].meta["floor"], sep="\n")
     start = time.monotonic()
     effect = hw.knockout(
-        model, found, tasks, k=(1, 4, 16), draws=5, prompts=20, others="top", progress=False
+        model, scores, tasks, k=(1, 4, 16), draws=5, prompts=20, others="top", progress=False
     )
     print(f"knock-out: {time.monotonic() - start:.0f} s\n", flush=True)
     effect.frame.drop(columns="heads").to_csv(folder / "knockout.csv", index=False)

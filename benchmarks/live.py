@@ -128,7 +128,7 @@ def show() -> None:
         line(
             "a core's ms that a picture takes in kernel, server and browser together",
             used,
-            ", ".join(f"{one:.0f}" for one in used),
+            ", ".join(f"{ms:.0f}" for ms in used),
             None,
         )
         line(
@@ -160,15 +160,17 @@ def show() -> None:
 def costs(kernel: Kernel) -> list[float]:
     """ms that a chunk takes longer when a picture is sent as it begins than the chunks
     before and after it: the machine's own speed moves more than that."""
-    found = []
+    longer = []
     for _ in range(REPEATS):
         ask(kernel, f"run({PROMPTS // BATCH}, every_second)")
         times = kernel.value("landed")
         taken = [
             1000 * (after - before) for before, after in itertools.pairwise(times)
         ]  # a picture goes with the first, the third, …
-        found += [taken[i] - (taken[i - 1] + taken[i + 1]) / 2 for i in range(2, len(taken) - 1, 2)]
-    return found
+        longer += [
+            taken[i] - (taken[i - 1] + taken[i + 1]) / 2 for i in range(2, len(taken) - 1, 2)
+        ]
+    return longer
 
 
 def cores(kernel: Kernel) -> list[float]:
@@ -206,9 +208,9 @@ def landing(kernel: Kernel) -> tuple[list[float], list[float]]:
     wait_until(lambda: kernel.value("len(painted)") > 1, "a picture")
     sent, painted = kernel.value("[sent, painted]")
     delays = [
-        1000 * (at - max(one for one in sent if one < at))
+        1000 * (at - max(start for start in sent if start < at))
         for at in painted
-        if any(one < at for one in sent)
+        if any(start < at for start in sent)
     ]
     return [1000 * (after - before) for before, after in itertools.pairwise(sent[1:-1])], delays
 
@@ -232,9 +234,9 @@ def typing(page: Page, kernel: Kernel) -> tuple[list[float], list[float]]:
 
 
 def line(
-    what: str, found: Sequence[float], each: str, most: float | None, *, digits: int = 0
+    what: str, numbers: Sequence[float], each: str, most: float | None, *, digits: int = 0
 ) -> None:
-    median = statistics.median(found)
-    beside = each or f"{both(found)[1]} (p95 of {len(found)})"
+    median = statistics.median(numbers)
+    beside = each or f"{both(numbers)[1]} (p95 of {len(numbers)})"
     promise = f"<= {most:g} | {kept(median, most)}" if most else " | "
     print(f"| {what} | {median:.{digits}f} | {beside} | {promise} |", flush=True)

@@ -84,16 +84,16 @@ def compared(model: Model, eager: Model, tokens: int, size: int) -> list[Row]:
         "patterns": lambda: scored(model, tasks),
         "eager": lambda: all_given_away(eager, tasks),
     }
-    found = against(lambda: plain_forward(model, batch.ids), calls, rounds=3)
+    ratios = against(lambda: plain_forward(model, batch.ids), calls, rounds=3)
     return [
         Row(
             f"patterns of all heads / plain forward, {size} x {tokens} tokens",
-            found["patterns"],
+            ratios["patterns"],
             at_most=1.5,
         ),
         Row(
             "eager attention with output_attentions, no pattern read / plain forward",
-            found["eager"],
+            ratios["eager"],
         ),
     ]
 

@@ -37,14 +37,15 @@ def work() -> list[hw.Task]:
         "river stone garden window letter bridge market winter summer doctor horse engine "
         "paper silver forest island mountain kitchen music train"
     ).split()
-    found = []
+    tasks = []
     for number in range(TASKS):
-        own = words[2 * number : 2 * number + 6]
+        task_words = words[2 * number : 2 * number + 6]
         examples = [
-            (" ".join(rng.choices(own, k=TOKENS)), f" {rng.choice(own)}") for _ in range(PROMPTS)
+            (" ".join(rng.choices(task_words, k=TOKENS)), f" {rng.choice(task_words)}")
+            for _ in range(PROMPTS)
         ]
-        found.append(hw.Task(f"task {number}", examples, held_out=range(PROMPTS // 5)))
-    return found
+        tasks.append(hw.Task(f"task {number}", examples, held_out=range(PROMPTS // 5)))
+    return tasks
 
 
 def reading(model: Model, tasks: list[EncodedTask]) -> list[Row]:
@@ -58,13 +59,13 @@ def reading(model: Model, tasks: list[EncodedTask]) -> list[Row]:
         for batch in batches(examples, model, None):
             model.module(input_ids=batch.ids, use_cache=False)
 
-    found = against(
+    ratios = against(
         plain, {"read": lambda: read(Job(model, (part,), None, Probe()))}, rounds=ROUNDS
     )
     return [
         Row(
             "probe: reading heads of 8 x 60 prompts / plain forwards of them",
-            found["read"],
+            ratios["read"],
             at_most=1.5,
         )
     ]
@@ -77,19 +78,19 @@ def training(model: Model, tasks: list[EncodedTask]) -> list[Row]:
     labels = np.repeat(np.arange(TASKS), PROMPTS)
     y, mixed = torch.tensor(labels), torch.tensor(np.random.default_rng(0).permutation(labels))
     parts = split.train_and_validation(0.2, 0)
-    train, tell = (torch.tensor(part) for part in parts)
+    train, validation = (torch.tensor(part) for part in parts)
     how = Probe().training()
     took, epochs = [], 0
 
     def both() -> None:
         nonlocal epochs
         x = Features.of(z).standardised(train)
-        _, epochs = fit(x, y, train, tell, TASKS, how, 0)
+        _, epochs = fit(x, y, train, validation, TASKS, how, 0)
         fit(
             x,
             mixed,
             train,
-            tell[:0],
+            validation[:0],
             TASKS,
             Training(how.units, how.hidden, how.lr, epochs, how.minibatch),
             0,

@@ -8,6 +8,7 @@ pairs in the same run, and their scores are compared.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Callable
 from functools import partial
@@ -33,12 +34,11 @@ def rows() -> list[Row]:
     tasks = encode(hw.tasks.suite("relations"), model, options, 0)
     pairs = {task.name: [(e.ids[0], e.answer[0]) for e in task.examples] for task in tasks}
     with hooks.scoring(model):
-        k = [
-            rule(options, len(weights.unembedding(model)), own)
-            for own in pairs.values()
-            for _ in own
-        ]
-        every = Pairs.of(model, [pair for own in pairs.values() for pair in own], k, options)
+        k = []
+        for task_pairs in pairs.values():
+            task_k = rule(options, len(weights.unembedding(model)), task_pairs)
+            k += [task_k] * len(task_pairs)
+        every = Pairs.of(model, list(itertools.chain(*pairs.values())), k, options)
         ratios, ours_took, loop_took, differ = _against_the_loop(model, every)
         heads, depth = model.n_heads, len(model.layers)
         print(
@@ -88,16 +88,18 @@ def the_loop(model: Model, every: Pairs, row: int, head: int) -> Tensor:
         layer.w_o()[head],
         every.u,
     )
-    found = []
-    for own in torch.split(torch.arange(len(every.source)), AT_ONCE):
-        logits = e[every.source[own]] @ w_v @ w_o @ u.T  # (pair, vocabulary)
-        most = int(every.k[own].max())
+    hits = []
+    for chosen in torch.split(torch.arange(len(every.source)), AT_ONCE):
+        logits = e[every.source[chosen]] @ w_v @ w_o @ u.T  # (pair, vocabulary)
+        most = int(every.k[chosen].max())
         hit = [
-            _among(logits.topk(most, largest=largest).indices, every.target[own], every.k[own])
+            _among(
+                logits.topk(most, largest=largest).indices, every.target[chosen], every.k[chosen]
+            )
             for largest in (True, False)
         ]
-        found.append(torch.stack(hit))
-    return torch.cat(found, dim=1)
+        hits.append(torch.stack(hit))
+    return torch.cat(hits, dim=1)
 
 
 def _among(top: Tensor, target: Tensor, k: Tensor) -> Tensor:
@@ -120,19 +122,19 @@ def _growth(model: Model, every: Pairs) -> None:
     order = torch.randperm(len(every.source), generator=torch.Generator().manual_seed(0))
     print("| pairs, 18 heads | " + " | ".join(str(n) for n in counts) + " |")
     print("|---|---|---|---|")
-    took = [_best(partial(_all_hits, some(every, order[:n]), layers[:2])) for n in counts]
+    took = [_best(partial(_all_hits, subset(every, order[:n]), layers[:2])) for n in counts]
     print("| seconds | " + " | ".join(f"{best:.2f}" for best in took) + " |\n")
 
 
-def some(every: Pairs, own: Tensor) -> Pairs:
+def subset(every: Pairs, chosen: Tensor) -> Pairs:
     return Pairs(
         every.model,
         every.u,
         every.at_first,
         every.above,
-        every.source[own],
-        every.target[own],
-        every.k[own],
+        every.source[chosen],
+        every.target[chosen],
+        every.k[chosen],
         every.options,
     )
 

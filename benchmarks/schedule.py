@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
         hw.Task(t.name, t.examples, t.category, held_out=range(0, len(t), HELD_OUT))
         for t in hw.tasks.suite("math-syntax")
     ]
-    found: dict[tuple[str, str], list[hw.HeadScores]] = {}
+    scores: dict[tuple[str, str], list[hw.HeadScores]] = {}
     wanted = [("quick", QUICK, 0), *(("published", 1, seed) for seed in range(PUBLISHED))]
     for (preset, fits, seed), task in itertools.product(wanted, tasks):
         path = folder / f"gating-{preset}-{task.name}-{seed}.safetensors"
@@ -50,29 +50,31 @@ def main(folder: Path) -> None:
                 f"{time.monotonic() - start:.0f} s",
                 flush=True,
             )
-        found.setdefault((task.name, preset), []).append(hw.open(path))
+        scores.setdefault((task.name, preset), []).append(hw.open(path))
     for task in tasks:
-        report(model, task, {preset: found[task.name, preset] for preset in ("quick", "published")})
+        report(
+            model, task, {preset: scores[task.name, preset] for preset in ("quick", "published")}
+        )
 
 
 def report(model: hw.Model, task: hw.Task, scores: dict[str, list[hw.HeadScores]]) -> None:
     """Whether the heads kept are enough, on prompts that were fitted on and on others; and
     how alike the fits are."""
     gates = {
-        preset: np.concatenate([one.values(task.name) for one in many])
-        for preset, many in scores.items()
+        preset: np.concatenate([fits.values(task.name) for fits in fitted])
+        for preset, fitted in scores.items()
     }  # (fit, layer, head)
-    for preset, many in scores.items():
+    for preset, fitted in scores.items():
         for which, part in zip(("fitted on", "held out"), task.split()):
-            for one in many:
-                frame = hw.keep_only(model, one, part, draws=3, progress=False)
+            for fits in fitted:
+                frame = hw.keep_only(model, fits, part, draws=3, progress=False)
                 rows = (
                     frame.groupby("kind", sort=False)[["heads", "accuracy", "log_probability"]]
                     .mean()
                     .round(3)
                 )
                 print(
-                    f"\n{task.name}, {preset}, seed {one.meta['seed']}, "
+                    f"\n{task.name}, {preset}, seed {fits.meta['seed']}, "
                     f"prompts {which} ({len(part)})",
                     rows.to_string(),
                     sep="\n",

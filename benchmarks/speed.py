@@ -44,11 +44,11 @@ def one_pass(model: Model, work: EncodedTask) -> list[Row]:
         "attribution": lambda: score("attribution"),
         "gradient": lambda: score("gradient"),
     }
-    found = against(lambda: plain_forward(model, ids), calls)
+    ratios = against(lambda: plain_forward(model, ids), calls)
     return [
-        Row("hooks that read every head / plain forward, 32 x 32 tokens", found["read"]),
-        Row("attribution / plain forward", found["attribution"], at_most=1.15),
-        Row("gradient / plain forward", found["gradient"], at_most=2.0),
+        Row("hooks that read every head / plain forward, 32 x 32 tokens", ratios["read"]),
+        Row("attribution / plain forward", ratios["attribution"], at_most=1.15),
+        Row("gradient / plain forward", ratios["gradient"], at_most=2.0),
     ]
 
 
@@ -69,12 +69,14 @@ def ablation(model: Model, alone: EncodedTask, few_shot: EncodedTask) -> list[Ro
             ]
             took = [seconds(partial(forward_without, model, ids, *step)) for step in steps]
             loop = float(np.mean(took)) * model.shape[0] * model.shape[1]
-            one = float(np.median([seconds(partial(plain_forward, model, ids)) for _ in range(3)]))
+            one_forward = float(
+                np.median([seconds(partial(plain_forward, model, ids)) for _ in range(3)])
+            )
             # the walk is paid in every round
             taken = seconds(partial(every_third, model, work, turn)) * ROUNDS
             ratios.append(loop / taken)
             if work is alone:
-                plain.append(loop / one)
+                plain.append(loop / one_forward)
     return [
         Row("one forward per head, all 270 heads / plain forward", plain),
         Row("one forward per head / ablation, prompts share nothing", ours, at_least=2.3),
@@ -123,13 +125,13 @@ def lens(model: Model, work: EncodedTask) -> list[Row]:
         "all": cached,
         "hooks": without,
     }
-    found = against(lambda: plain_forward(model, ids), calls, rounds=ROUNDS)
+    ratios = against(lambda: plain_forward(model, ids), calls, rounds=ROUNDS)
     heads = model.shape[0] * model.shape[1]
     return [
-        Row("TransformerLens, cache of every head's z / plain forward", found["z"]),
-        Row("TransformerLens, cache of everything / plain forward", found["all"]),
+        Row("TransformerLens, cache of every head's z / plain forward", ratios["z"]),
+        Row("TransformerLens, cache of everything / plain forward", ratios["all"]),
         Row(
             "TransformerLens, run_with_hooks for all 270 heads / plain forward",
-            [r * heads for r in found["hooks"]],
+            [r * heads for r in ratios["hooks"]],
         ),
     ]

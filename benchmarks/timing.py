@@ -25,11 +25,11 @@ class Row:
         return "" if self.at_least is None else f">= {self.at_least:g}"
 
     def verdict(self) -> str:
-        found = statistics.median(self.ratios)
+        median = statistics.median(self.ratios)
         if self.at_most is not None:
-            return "yes" if found <= self.at_most else "NO"
+            return "yes" if median <= self.at_most else "NO"
         if self.at_least is not None:
-            return "yes" if found >= self.at_least else "NO"
+            return "yes" if median >= self.at_least else "NO"
         return ""
 
 

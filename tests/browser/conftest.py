@@ -239,12 +239,12 @@ Show = Callable[..., ExplorerPage]
 def show(context: BrowserContext, tmp_path: Path) -> Iterator[Show]:
     """An explorer's page; nothing may go wrong in it."""
 
-    def made(scores: hw.HeadScores, **traits: Any) -> ExplorerPage:
+    def open_explorer(scores: hw.HeadScores, **traits: Any) -> ExplorerPage:
         path = hw.explore(scores, **traits).to_html(tmp_path / "heads.html")
         view, _, _ = open_page(context, path)
         pages.append(view)
         return view
 
     pages: list[ExplorerPage] = []
-    yield made
+    yield open_explorer
     assert [view.wrong for view in pages] == [[]] * len(pages)

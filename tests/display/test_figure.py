@@ -27,7 +27,7 @@ from headwidget.display import figure, palette, views
 from headwidget.display.settings import settings
 
 
-def made(
+def noisy_scores(
     names: tuple[str, ...] = ("Math", "Syntax"),
     shape: tuple[int, int] = (30, 9),
     runs: int = 4,
@@ -50,7 +50,7 @@ def four_categories() -> HeadScores:
         for category in ("Algorithmic", "Knowledge", "Linguistic", "Translation")
         for i in range(2)
     }
-    return made(tuple(names), (80, 64), runs=1, categories=names)
+    return noisy_scores(tuple(names), (80, 64), runs=1, categories=names)
 
 
 def colours(axes: Axes) -> np.ndarray:
@@ -97,7 +97,7 @@ def test_cells_have_the_colours_of_their_numbers() -> None:
     "more", [{}, {"threshold": 0.2}, {"orientation": "x"}, {"colormap": "magma", "cap": "90%"}]
 )
 def test_maps_show_the_picture(view: str, more: dict[str, Any]) -> None:
-    scores = made(negative=True)
+    scores = noisy_scores(negative=True)
     picture = views.picture(scores, settings(scores, view=view, **more))
     drawn = scores.figure(view, **more)
     assert len(maps(drawn)) == len(picture.panels) == (2 if view == "tasks" else 4)
@@ -128,7 +128,7 @@ def test_a_task_has_its_title_ticks_and_axis_labels_at_the_outer_edge() -> None:
         "Inference",
         "Math",
     )
-    drawn = made(names, (42, 32)).figure()
+    drawn = noisy_scores(names, (42, 32)).figure()
     assert tuple(axes.get_title() for axes in maps(drawn)) == names
     corners = np.array([axes.get_position().p0 for axes in maps(drawn)])
     assert len(np.unique(corners[:, 0].round(6))) == 4
@@ -141,7 +141,7 @@ def test_a_task_has_its_title_ticks_and_axis_labels_at_the_outer_edge() -> None:
 
 
 def test_rows_carry_the_models_layer_numbers_and_axes_can_be_named() -> None:
-    scores = made(shape=(3, 2), layers=[3, 7, 11], meta={"axes": ["Block", "Expert"]})
+    scores = noisy_scores(shape=(3, 2), layers=[3, 7, 11], meta={"axes": ["Block", "Expert"]})
     down, across = scores.figure().axes[0], scores.figure(orientation="x").axes[0]
     assert ticks(down, "y") == ticks(across, "x") == {0: "3", 1: "7", 2: "11"}
     assert (
@@ -156,7 +156,7 @@ def test_columns_are_balanced_unless_given() -> None:
         places = [round(axes.get_position().x0, 6) for axes in maps(drawn)]
         return [sorted(set(places)).index(place) for place in places]
 
-    scores = made(tuple("abcde"), (4, 4))
+    scores = noisy_scores(tuple("abcde"), (4, 4))
     assert columns(scores.figure()) == [0, 1, 2, 0, 1]
     assert columns(scores.figure(columns=4)) == [0, 1, 2, 3, 0]
     assert columns(scores.figure(columns=9)) == [0, 1, 2, 3, 4]
@@ -185,7 +185,7 @@ def test_the_colour_bar_has_ticks_and_a_plus_where_scores_go_on() -> None:
 
 
 def test_a_threshold_counts_heads_behind_the_title() -> None:
-    drawn = made(("Math", "Syntax"), (12, 12)).figure(rule="top", threshold=7)
+    drawn = noisy_scores(("Math", "Syntax"), (12, 12)).figure(rule="top", threshold=7)
     assert [
         (axes.get_title(), [text.get_text() for text in axes.texts]) for axes in maps(drawn)
     ] == [("Math", [" · 7 pass"]), ("Syntax", [" · 7 pass"])]
@@ -200,7 +200,7 @@ def test_a_threshold_counts_heads_behind_the_title() -> None:
     assert (
         abs((name.x0 + count.x1) / 2 - (box.x0 + box.x1) / 2) < 0.02 * box.width
     )  # centred together
-    assert not made().figure().axes[0].texts
+    assert not noisy_scores().figure().axes[0].texts
 
 
 def test_agreement_has_a_row_a_task_from_always_to_any() -> None:
@@ -317,7 +317,7 @@ SHAPES = [(1, 1), (1, 40), (40, 1), (30, 9), (80, 64), (126, 128)]
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_fits_and_cells_are_whole_pixels(shape: tuple[int, int]) -> None:
-    scores = made(("Knowledge Recall", "Math"), shape, runs=1)
+    scores = noisy_scores(("Knowledge Recall", "Math"), shape, runs=1)
     drawn = figure.figure(scores, settings(scores))
     drawn.draw_without_rendering()
     inside(drawn)
@@ -332,7 +332,7 @@ def test_every_shape_fits_and_cells_are_whole_pixels(shape: tuple[int, int]) -> 
 
 
 def test_a_png_has_every_cell_in_its_colour() -> None:
-    scores = made(shape=(80, 64), runs=1)
+    scores = noisy_scores(shape=(80, 64), runs=1)
     asked = settings(scores)
     image = (
         (255 * imread(io.BytesIO(figure.png(scores, asked, dpi=160)))).round().astype(int)[:, :, :3]
@@ -356,7 +356,7 @@ def test_hostile_names_are_drawn_as_they_are(view: str) -> None:
         "X" * 200,
         "line\nbreak\x00",
     )
-    scores = made(names, (16, 16), runs=3)
+    scores = noisy_scores(names, (16, 16), runs=3)
     asked = settings(scores, view=view, threshold=0.3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -382,21 +382,21 @@ def test_hostile_names_are_drawn_as_they_are(view: str) -> None:
 
 @pytest.mark.parametrize("view", ["tasks", "agreement", "categories"])
 def test_no_task_is_said_not_drawn(view: str) -> None:
-    drawn = made().figure(view, tasks=[])
+    drawn = noisy_scores().figure(view, tasks=[])
     assert [text.get_text() for text in drawn.texts] == ["No task is shown."]
     assert not drawn.axes
 
 
 def test_one_task_alone_is_drawn() -> None:
-    assert [axes.get_title() for axes in maps(made().figure(task="Syntax"))] == ["Syntax"]
-    assert [axes.get_title() for axes in maps(made().figure(tasks=["Syntax", "Math"]))] == [
+    assert [axes.get_title() for axes in maps(noisy_scores().figure(task="Syntax"))] == ["Syntax"]
+    assert [axes.get_title() for axes in maps(noisy_scores().figure(tasks=["Syntax", "Math"]))] == [
         "Syntax",
         "Math",
     ]
 
 
 def test_wrong_settings_get_a_sentence() -> None:
-    scores = made()
+    scores = noisy_scores()
     for wrong, sentence in (
         (
             {"view": "heads"},
@@ -428,7 +428,7 @@ def test_the_same_input_gives_the_same_bytes_and_text_stays_text() -> None:
 
 
 def test_a_users_style_is_neither_used_nor_changed() -> None:
-    scores = made()
+    scores = noisy_scores()
     plain = figure.png(scores, settings(scores))
     with matplotlib.rc_context(
         {

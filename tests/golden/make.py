@@ -21,7 +21,7 @@ from reference import Runs, along, bar, f32, knee, needed, picture
 HERE = Path(__file__).parent
 
 
-def made(seed: int, runs: int, layers: int, heads: int, low: float, high: float) -> Runs:
+def draw(seed: int, runs: int, layers: int, heads: int, low: float, high: float) -> Runs:
     rng = random.Random(seed)
     return [
         [[f32(round(rng.uniform(low, high), 4) + 0.0) for _ in range(heads)] for _ in range(layers)]
@@ -30,30 +30,30 @@ def made(seed: int, runs: int, layers: int, heads: int, low: float, high: float)
 
 
 def cases() -> list[dict[str, Any]]:
-    edge = made(4, 5, 3, 4, 0.0, 1.0)
+    edge = draw(4, 5, 3, 4, 0.0, 1.0)
     for run in edge:
         # As a double, 0.7 is more than its float32: compared as doubles, this head falls below.
         run[1][2] = f32(0.7)
     edge[0][0][0] = f32(0.7)
     flat = [[[f32(0.25)] * 3] * 2]
     return [
-        {"name": "one run", "layers": [0, 1, 2], "values": made(1, 1, 3, 4, 0.0, 1.0)},
+        {"name": "one run", "layers": [0, 1, 2], "values": draw(1, 1, 3, 4, 0.0, 1.0)},
         {
             "name": "five runs, signed",
             "layers": [0, 1, 2, 3],
-            "values": made(2, 5, 4, 3, -1.0, 1.0),
+            "values": draw(2, 5, 4, 3, -1.0, 1.0),
         },
         {
             "name": "six runs, layers with gaps",
             "layers": [3, 7, 11],
-            "values": made(3, 6, 3, 4, -0.002, 0.004),
+            "values": draw(3, 6, 3, 4, -0.002, 0.004),
         },
         {"name": "a threshold that is a score", "layers": [0, 1, 2], "values": edge},
-        {"name": "a hundred runs", "layers": [0, 1], "values": made(5, 100, 2, 3, -1.0, 2.0)},
+        {"name": "a hundred runs", "layers": [0, 1], "values": draw(5, 100, 2, 3, -1.0, 2.0)},
         {
             "name": "a hundred and one runs",
             "layers": [0, 1],
-            "values": made(6, 101, 2, 2, 0.0, 1.0),
+            "values": draw(6, 101, 2, 2, 0.0, 1.0),
         },
         {"name": "all heads alike", "layers": [0, 1], "values": flat},
     ]
@@ -139,7 +139,7 @@ def wire_case() -> dict[str, Any]:
     from headwidget.scores import HeadScores
 
     by_name = {case["name"]: case for case in cases()}
-    tied = made(8, 40, 3, 4, 0, 1)
+    tied = draw(8, 40, 3, 4, 0, 1)
     for i, run in enumerate(tied):
         run[0][0] = f32(0.7)  # all runs alike
         run[0][1] = f32(min(run[0][1], 0.25))  # most runs at the maximum: they stay there
@@ -150,7 +150,7 @@ def wire_case() -> dict[str, Any]:
         )  # a maximum that least + range, in double, does not meet
         run[1][0] = f32(1 + (i % 3) * 2**-23)  # neighbours in float32
     values = {
-        "<b>syntax</b>": made(7, 3, 3, 4, -1.0, 1.0),
+        "<b>syntax</b>": draw(7, 3, 3, 4, -1.0, 1.0),
         "math 🧮": by_name["six runs, layers with gaps"]["values"],
         "long": tied,
     }
@@ -291,14 +291,14 @@ def has(name: str, *values: object) -> list[dict[str, Any]]:
 def views_scores() -> list[dict[str, Any]]:
     """Small scores, and what is asked of them."""
     few = {
-        "copy": made(11, 5, 4, 3, 0, 1),
-        'a "b", <i>c</i>': made(12, 6, 4, 3, 0, 0.6),
-        "one 🧮": made(13, 1, 4, 3, 0, 0.9),
+        "copy": draw(11, 5, 4, 3, 0, 1),
+        'a "b", <i>c</i>': draw(12, 6, 4, 3, 0, 0.6),
+        "one 🧮": draw(13, 1, 4, 3, 0, 0.9),
     }
     for run in few["copy"]:
         run[2][1] = f32(0.7)  # as a double, 0.7 is more than its float32
     groups = {"copy": "memory", 'a "b", <i>c</i>': "language"}
-    both = {"syntax": made(14, 8, 3, 4, -1, 1), "math": made(15, 8, 3, 4, -0.5, 0.8)}
+    both = {"syntax": draw(14, 8, 3, 4, -1, 1), "math": draw(15, 8, 3, 4, -0.5, 0.8)}
     for i, run in enumerate(both["math"]):
         run[0] = [
             0.0,
@@ -307,17 +307,17 @@ def views_scores() -> list[dict[str, Any]]:
             f32((-1) ** i * 0.5),
         ]  # nothing; two of one size; a mean of nothing from runs that are something
         both["syntax"][i][0][0] = -0.0
-    forty = {"helps": made(16, 40, 2, 3, -0.2, 1), "hurts": made(17, 40, 2, 3, -1, 0.2)}
+    forty = {"helps": draw(16, 40, 2, 3, -0.2, 1), "hurts": draw(17, 40, 2, 3, -1, 0.2)}
     tied = {
         "tied": [
             [[f32(x) for x in row] for row in ([0.5, 0.5, 0.1], [0.1, 0.9, 0.5])] for _ in range(2)
         ]
     }
-    nothing = {"nothing": [[[0.0] * 3] * 2] * 3, "something": made(18, 3, 2, 3, 0, 1)}
-    below = {"below": made(19, 3, 2, 3, -0.3, 1)}
+    nothing = {"nothing": [[[0.0] * 3] * 2] * 3, "something": draw(18, 3, 2, 3, 0, 1)}
+    below = {"below": draw(19, 3, 2, 3, -0.3, 1)}
     hits = {
         name: [
-            [[float(x < share) for x in row] for row in run] for run in made(40 + i, 20, 3, 5, 0, 1)
+            [[float(x < share) for x in row] for row in run] for run in draw(40 + i, 20, 3, 5, 0, 1)
         ]
         for i, (name, share) in enumerate(HITS)
     }
@@ -325,10 +325,10 @@ def views_scores() -> list[dict[str, Any]]:
         run[1][2] = float(i < 3)  # just 0.15 of its 20 pairs
         run[1][3] = float(i < 7)  # just 0.35, which as a double is more than its float32
     tiny = {
-        "tiny": [[[f32(x * 1e-7) for x in row] for row in run] for run in made(20, 2, 2, 3, -1, 1)]
+        "tiny": [[[f32(x * 1e-7) for x in row] for row in run] for run in draw(20, 2, 2, 3, -1, 1)]
     }
     large = {
-        "large": [[[f32(x * 3e5) for x in row] for row in run] for run in made(21, 2, 2, 3, 0, 1)]
+        "large": [[[f32(x * 3e5) for x in row] for row in run] for run in draw(21, 2, 2, 3, 0, 1)]
     }
 
     unsigned_at = each(has("view", "tasks"), RULES)
@@ -548,7 +548,7 @@ def many_case() -> dict[str, Any]:
 
     values = {}
     for i, runs in enumerate((34, 40, 65, 100, 257)):
-        values[f"{runs} runs"] = made(30 + i, runs, 1, 6, -1, 1)
+        values[f"{runs} runs"] = draw(30 + i, runs, 1, 6, -1, 1)
         for r, run in enumerate(values[f"{runs} runs"]):
             run[0][0] = f32(round(run[0][0], 1))  # many ties
             run[0][1] = (

@@ -32,7 +32,7 @@ NAMES = [
 ]
 
 
-def made() -> HeadScores:
+def example_scores() -> HeadScores:
     values = {"copy": [[0.1, 0.9]], "name": [[0.0, 0.2]], "alone": [[0.15, 0.0]]}
     return HeadScores.from_arrays(
         values, method="mine", layers=[5], categories={"copy": "Algorithmic", "name": "Names"}
@@ -66,9 +66,18 @@ def test_each_heads_categories_are_those_of_the_golden_pictures(
 
 
 def test_the_edge_of_a_threshold_is_inside() -> None:
-    assert made().categories(0.15) == {(5, 0): {"alone"}, (5, 1): {"Algorithmic", "Names"}}
-    assert made().categories(0.15, tasks=["name"]) == {(5, 0): frozenset(), (5, 1): {"Names"}}
-    assert made().categories(1, rule="top") == {(5, 0): {"alone"}, (5, 1): {"Algorithmic", "Names"}}
+    assert example_scores().categories(0.15) == {
+        (5, 0): {"alone"},
+        (5, 1): {"Algorithmic", "Names"},
+    }
+    assert example_scores().categories(0.15, tasks=["name"]) == {
+        (5, 0): frozenset(),
+        (5, 1): {"Names"},
+    }
+    assert example_scores().categories(1, rule="top") == {
+        (5, 0): {"alone"},
+        (5, 1): {"Algorithmic", "Names"},
+    }
     with_start = HeadScores.from_arrays(
         {"copy": [[0.1, 0.9, 0.2]]}, method="mine", meta={"display": {"threshold": 0.15}}
     )
@@ -81,7 +90,7 @@ def test_the_edge_of_a_threshold_is_inside() -> None:
 
 
 def test_it_is_a_mapping_that_cannot_be_changed() -> None:
-    scores = made()
+    scores = example_scores()
     categories = scores.categories
     assert (
         isinstance(categories, Mapping)
@@ -105,20 +114,22 @@ def test_it_is_a_mapping_that_cannot_be_changed() -> None:
 
 def test_it_survives_pickle_and_copy() -> None:
     for again in (
-        pickle.loads(pickle.dumps(made())).categories,
-        pickle.loads(pickle.dumps(made().categories)),
-        copy.deepcopy(made().categories),
+        pickle.loads(pickle.dumps(example_scores())).categories,
+        pickle.loads(pickle.dumps(example_scores().categories)),
+        copy.deepcopy(example_scores().categories),
     ):
-        assert again == made().categories and again(0.15) == made().categories(0.15)
+        assert again == example_scores().categories and again(0.15) == example_scores().categories(
+            0.15
+        )
 
 
 def test_wrong_settings_get_a_sentence() -> None:
     with pytest.raises(ValueError, match="threshold is a finite number"):
-        made().categories("high")  # type: ignore[arg-type]
+        example_scores().categories("high")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="there is no setting 'treshold'"):
-        made().categories(treshold=0.1)
+        example_scores().categories(treshold=0.1)
     with pytest.raises(TypeError, match="categories\\(threshold\\) is the categories view"):
-        made().categories(0.1, view="tasks")
+        example_scores().categories(0.1, view="tasks")
 
 
 def test_published_scores_of_a_large_model_are_drawn_as_sharply_as_ours() -> None:

@@ -14,7 +14,7 @@ from headwidget.scores.compare import heads_at
 RNG = np.random.default_rng(0)
 
 
-def made(*shape: int, task: str = "t", **more: Any) -> hw.HeadScores:
+def random_scores(*shape: int, task: str = "t", **more: Any) -> hw.HeadScores:
     return hw.HeadScores.from_arrays(
         {task: RNG.normal(size=shape)}, **{"method": "mine", "signed": True, **more}
     )
@@ -39,7 +39,7 @@ def labels(start: int, count: int) -> dict[str, list[str]]:
     "how", [{}, {"heads": "rank"}, {"normalize": "share"}, {"heads": "rank", "normalize": "share"}]
 )
 def test_scores_do_not_differ_from_themselves(how: dict[str, str]) -> None:
-    a = made(5, 3, 4, layers=[2, 5, 8])
+    a = random_scores(5, 3, 4, layers=[2, 5, 8])
     found = hw.difference(a, a, **how)
     assert found.tasks == ("t: a", "t: b", "t: a − b")
     assert found.layers == (2, 5, 8) and found.signed
@@ -60,7 +60,10 @@ def test_scores_do_not_differ_from_themselves(how: dict[str, str]) -> None:
 )
 @pytest.mark.parametrize("normalize", ["raw", "share"])
 def test_a_minus_b_is_minus_b_minus_a(shape: Any, other: Any, runs: Any, normalize: str) -> None:
-    a, b = (made(*s, runs=labels(first, s[0])) for s, first in ((shape, runs[0]), (other, runs[1])))
+    a, b = (
+        random_scores(*s, runs=labels(first, s[0]))
+        for s, first in ((shape, runs[0]), (other, runs[1]))
+    )
     one, two = (
         hw.difference(a, b, normalize=normalize),
         hw.difference(b, a, normalize=normalize, names=("b", "a")),
@@ -73,7 +76,7 @@ def test_a_minus_b_is_minus_b_minus_a(shape: Any, other: Any, runs: Any, normali
 
 
 def test_equal_shapes_are_compared_head_by_head() -> None:
-    a, b = made(4, 3, 5), made(4, 3, 5)
+    a, b = random_scores(4, 3, 5), random_scores(4, 3, 5)
     found = hw.difference(a, b)
     np.testing.assert_array_equal(found.values("t: a"), a.values("t"))
     np.testing.assert_array_equal(found.values("t: b"), b.values("t"))
@@ -86,7 +89,7 @@ def test_equal_shapes_are_compared_head_by_head() -> None:
 def test_a_model_with_every_layer_or_head_twice_is_the_same_model(
     axis: int, normalize: str
 ) -> None:
-    a = made(5, 3, 4)
+    a = random_scores(5, 3, 4)
     found = hw.difference(a, of(np.repeat(a.values("t"), 2, axis=axis)), normalize=normalize)
     assert found.shape == ((6, 4) if axis == 1 else (3, 8))
     np.testing.assert_allclose(found.values("t: a − b"), 0, atol=1e-7)
@@ -121,8 +124,8 @@ def test_every_run_keeps_the_order_of_the_mean() -> None:
 
 def test_a_cell_can_be_traced_back_to_each_models_head(tmp_path: Path) -> None:
     a, b = (
-        made(4, 3, 4, layers=[1, 4, 7], meta={"model": "org/small"}),
-        made(4, 5, 6, meta={"model": "org/large"}),
+        random_scores(4, 3, 4, layers=[1, 4, 7], meta={"model": "org/small"}),
+        random_scores(4, 5, 6, meta={"model": "org/large"}),
     )
     hw.difference(a, b).save(tmp_path / "c.safetensors")
     found = hw.open(tmp_path / "c.safetensors")  # the way back is in the file
@@ -150,7 +153,7 @@ def test_a_cell_can_be_traced_back_to_each_models_head(tmp_path: Path) -> None:
 
 
 def test_methods_are_compared_as_shares_that_sum_to_1() -> None:
-    a, b = made(5, 3, 4, method="gradient"), made(5, 2, 7, method="ablation")
+    a, b = random_scores(5, 3, 4, method="gradient"), random_scores(5, 2, 7, method="ablation")
     found = hw.difference(a, b)
     np.testing.assert_allclose(np.abs(maps(found)[:2]).sum((1, 2)), 1, rtol=1e-5)
     assert (found.method, found.meta["compare"]["normalize"], found.meta["compare"]["names"]) == (
@@ -184,10 +187,10 @@ def test_signed_scores_are_compared_with_unsigned_ones_by_size() -> None:
 
 
 def test_the_order_of_the_runs_does_not_matter() -> None:
-    a = made(8, 2, 3, runs=labels(0, 8))
+    a = random_scores(8, 2, 3, runs=labels(0, 8))
     shuffled = RNG.permutation(8)
     for first in (0, 20):  # paired, unpaired
-        b = made(8, 2, 3, runs=labels(first, 8))
+        b = random_scores(8, 2, 3, runs=labels(first, 8))
         again = of(b.values("t")[shuffled], runs={"t": [b.runs("t")[i] for i in shuffled]})
         one, two = hw.difference(a, b), hw.difference(a, again)
         np.testing.assert_array_equal(one.values("t: a − b"), two.values("t: a − b"))
@@ -198,15 +201,21 @@ def test_the_order_of_the_runs_does_not_matter() -> None:
 
 
 def test_runs_that_share_a_label_are_paired_only_where_they_stand_in_the_same_order() -> None:
-    a = made(3, 1, 2, runs={"t": ["x", "x", "y"]})
-    assert hw.difference(a, made(3, 1, 2, runs={"t": ["x", "x", "y"]})).meta["compare"][
+    a = random_scores(3, 1, 2, runs={"t": ["x", "x", "y"]})
+    assert hw.difference(a, random_scores(3, 1, 2, runs={"t": ["x", "x", "y"]})).meta["compare"][
         "paired"
     ] == ["t"]
     assert (
-        hw.difference(a, made(3, 1, 2, runs={"t": ["x", "y", "x"]})).meta["compare"]["paired"] == []
+        hw.difference(a, random_scores(3, 1, 2, runs={"t": ["x", "y", "x"]})).meta["compare"][
+            "paired"
+        ]
+        == []
     )
     assert (
-        hw.difference(a, made(3, 1, 2, runs={"t": ["x", "y", "z"]})).meta["compare"]["paired"] == []
+        hw.difference(a, random_scores(3, 1, 2, runs={"t": ["x", "y", "z"]})).meta["compare"][
+            "paired"
+        ]
+        == []
     )
 
 
@@ -260,7 +269,7 @@ def test_the_interval_of_an_unpaired_difference_covers_the_truth(
 def test_names_are_what_differs(
     a: dict[str, Any], b: dict[str, Any], names: list[str], tmp_path: Path
 ) -> None:
-    one, two = made(2, 2, 2, **a), made(2, 2, 2, **b)
+    one, two = random_scores(2, 2, 2, **a), random_scores(2, 2, 2, **b)
     assert hw.difference(one, two).meta["compare"]["names"] == names
     first = one.save(tmp_path / "one.safetensors")
     second = str(two.save(tmp_path / "two.safetensors"))
@@ -270,7 +279,7 @@ def test_names_are_what_differs(
 
 
 def test_models_of_different_families_are_compared_by_rank_though_their_shapes_agree() -> None:
-    a, b = (made(2, 2, 3, meta={"model": f, "family": f}) for f in ("gpt2", "opt"))
+    a, b = (random_scores(2, 2, 3, meta={"model": f, "family": f}) for f in ("gpt2", "opt"))
     found = hw.difference(a, b)
     assert found.meta["compare"]["heads"] == "rank" and found.meta["axes"] == [
         "Layer",
@@ -304,7 +313,7 @@ def test_shared_tasks_come_in_the_first_ones_order_with_what_is_known_of_them() 
 
 
 def test_compare_shows_the_difference_in_one_explorer() -> None:
-    a, b = made(3, 2, 4), made(3, 2, 4)
+    a, b = random_scores(3, 2, 4), random_scores(3, 2, 4)
     explorer = hw.compare(a, b, names=("before", "after"), threshold=0.5, selected=[(1, 3)])
     assert isinstance(explorer, hw.Explorer)
     assert (explorer.tasks, explorer.threshold, explorer.selected) == (
@@ -328,7 +337,7 @@ def test_compare_shows_the_difference_in_one_explorer() -> None:
         ({"normalize": "z"}, ValueError, "normalize 'z' is not known; use 'share'"),
         ({"b": np.zeros((2, 2))}, TypeError, "compare takes HeadScores or paths .* got a ndarray"),
         (
-            {"b": made(1, 2, 3, task="u")},
+            {"b": random_scores(1, 2, 3, task="u")},
             ValueError,
             "no task is in both scores: 'a' has 't', 'b' has 'u'",
         ),
@@ -338,7 +347,7 @@ def test_compare_shows_the_difference_in_one_explorer() -> None:
 def test_what_cannot_be_compared_is_said(
     keywords: dict[str, Any], error: type[Exception], sentence: str
 ) -> None:
-    both = {"a": made(2, 2, 3), "b": made(2, 2, 4), **keywords}
+    both = {"a": random_scores(2, 2, 3), "b": random_scores(2, 2, 4), **keywords}
     with pytest.raises(error, match=sentence):
         hw.difference(**both)
 

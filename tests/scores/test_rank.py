@@ -125,13 +125,13 @@ def test_what_scores_are_ranked_by_is_kept(tmp_path: Path) -> None:
 def test_the_field_comes_before_the_display_hint() -> None:
     meta = {"display": {"normalize": "share"}}
 
-    def made(**more: Any) -> hw.HeadScores:
+    def scores(**more: Any) -> hw.HeadScores:
         return hw.HeadScores.from_arrays({"a": [[1.0, -3.0]]}, method="mine", meta=meta, **more)
 
-    assert made().ranked_by == "size"  # as files from before the field say it
-    assert made(ranked_by="mean").ranked_by == "mean"
+    assert scores().ranked_by == "size"  # as files from before the field say it
+    assert scores(ranked_by="mean").ranked_by == "mean"
     with pytest.raises(ValueError, match="ranked_by is 'mean' or 'size' .of the mean.; got 'sum'"):
-        made(ranked_by="sum")
+        scores(ranked_by="sum")
 
 
 def test_the_strongest_heads_of_a_layer_are_compared_by_the_same_rule() -> None:

@@ -26,13 +26,13 @@ RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(7, 3, 4)), RNG.normal(size=(2, 3, 4))
 
 
-def made(**more: Any) -> hw.HeadScores:
+def example_scores(**more: Any) -> hw.HeadScores:
     meta = {"model": "m", "tasks": {"a": {"prompts": 7, "accuracy": 1.0}}}
     return hw.HeadScores.from_arrays({"a": A, "b": B}, **{"method": "mine", "meta": meta, **more})
 
 
 def test_labels_and_shapes() -> None:
-    s = made(categories={"a": "Math"}, runs={"b": ["x", "y"]}, layers=[2, 5, 8])
+    s = example_scores(categories={"a": "Math"}, runs={"b": ["x", "y"]}, layers=[2, 5, 8])
     assert (s.tasks, s.shape, s.layers, s.method, s.signed) == (
         ("a", "b"),
         (3, 4),
@@ -61,7 +61,7 @@ def test_scores_are_frozen() -> None:
 
 
 def test_scores_can_be_pickled_and_copied() -> None:
-    s = made(layers=[2, 5, 8], categories={"a": "Math"})
+    s = example_scores(layers=[2, 5, 8], categories={"a": "Math"})
     for again in (pickle.loads(pickle.dumps(s)), copy.deepcopy(s)):
         np.testing.assert_array_equal(again.values("a"), s.values("a"))
         assert (again.layers, dict(again.meta), dict(again.categories)) == (
@@ -72,7 +72,7 @@ def test_scores_can_be_pickled_and_copied() -> None:
 
 
 def test_reductions_are_the_definitions() -> None:
-    s = made()
+    s = example_scores()
     np.testing.assert_allclose(s.reduce("mean")[0], A.mean(0), rtol=1e-5)
     np.testing.assert_allclose(s.reduce("median")[0], np.median(A, 0), rtol=1e-5)
     np.testing.assert_array_equal(s.reduce("always")[0], A.min(0).astype(np.float32))
@@ -125,10 +125,10 @@ def test_the_elbow_is_farthest_from_the_chord() -> None:
 
 
 def test_select_keeps_only_what_is_asked_for() -> None:
-    s = made().select(["b"])
+    s = example_scores().select(["b"])
     assert s.tasks == ("b",) and s.meta["tasks"] == {}
     with pytest.raises(KeyError, match="no task 'c' in these scores; they have 'a', 'b'"):
-        made().select("c")
+        example_scores().select("c")
 
 
 def test_merging_adds_runs_and_refuses_to_count_one_twice() -> None:
@@ -174,7 +174,7 @@ def test_merging_adds_runs_and_refuses_to_count_one_twice() -> None:
 
 
 def test_frames_and_datasets_hold_every_score() -> None:
-    s = made(layers=[2, 5, 8])
+    s = example_scores(layers=[2, 5, 8])
     frame = s.to_pandas()
     assert (
         list(frame.columns) == ["task", "category", "run", "label", "layer", "head", "score"]
@@ -228,27 +228,27 @@ def test_labels_that_do_not_fit_are_refused() -> None:
         ({"categories": {"z": "c"}}, "no scores: 'z'"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            made(**more)
+            example_scores(**more)
     for q in (-0.1, 1.1, float("nan")):
         with pytest.raises(ValueError, match="from 0 .any. to 1 .always."):
-            made().reduce(q)
+            example_scores().reduce(q)
     for call, sentence in (
         (
-            lambda: made().on("high"),  # type: ignore[arg-type]
+            lambda: example_scores().on("high"),  # type: ignore[arg-type]
             "threshold is a finite number",
         ),
         (
-            lambda: made().top("a", "5"),  # type: ignore[arg-type]
+            lambda: example_scores().top("a", "5"),  # type: ignore[arg-type]
             "k is a number of heads",
         ),
-        (lambda: made().top("a", -2), "1 or more"),
+        (lambda: example_scores().top("a", -2), "1 or more"),
     ):
         with pytest.raises(ValueError, match=sentence):
             call()
     with pytest.raises(TypeError, match="from_arrays takes a dict"):
         hw.HeadScores.from_arrays(np.zeros((2, 3)), method="mine")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="reduction 'max' is not known"):
-        made().reduce("max")  # type: ignore[arg-type]
+        example_scores().reduce("max")  # type: ignore[arg-type]
 
 
 def test_a_figure_has_a_panel_for_each_task_and_a_plus_where_capped() -> None:

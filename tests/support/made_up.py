@@ -38,9 +38,9 @@ def scores(
         if signed:
             mean = mean * rng.choice([1, 1, 1, -0.6], mean.shape)
         noise = rng.normal(size=(runs, layers, heads)) * (0.05 + 0.4 * np.abs(mean))
-        made = 0.01 * (mean + noise)
+        task_values = 0.01 * (mean + noise)
         values[COGNITIVE[i] if i < len(COGNITIVE) else f"Task {i}"] = (
-            made if signed else np.abs(made)
+            task_values if signed else np.abs(task_values)
         )
     return hw.HeadScores.from_arrays(
         values,

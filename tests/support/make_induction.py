@@ -35,10 +35,10 @@ STEPS, LINES, TOKENS = 2000, 32, 48
 
 def module() -> Any:
     """The trained model, in float32."""
-    made = tiny.build("llama", **SIZES)
+    model = tiny.build("llama", **SIZES)
     kept = {name: value.float() for name, value in load_file(FILE).items()}
-    made.load_state_dict(kept, strict=True)
-    return made
+    model.load_state_dict(kept, strict=True)
+    return model
 
 
 def lines(count: int, tokens: int, seen: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -58,28 +58,28 @@ def lines(count: int, tokens: int, seen: torch.Generator) -> tuple[Tensor, Tenso
 
 def train() -> Any:
     """Cross-entropy where the next token can be known, Adam, everything but the MLPs."""
-    made = tiny.build("llama", **SIZES)
-    for block in made.model.layers:
+    model = tiny.build("llama", **SIZES)
+    for block in model.model.layers:
         block.mlp.down_proj.weight.data.zero_()
-    wanting = [p for name, p in made.named_parameters() if "mlp" not in name]
+    wanting = [p for name, p in model.named_parameters() if "mlp" not in name]
     optimiser = torch.optim.AdamW(wanting, lr=3e-3, betas=(0.9, 0.99), weight_decay=0.01)
     rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=STEPS, pct_start=0.1)
     seen = torch.Generator().manual_seed(0)
     for step in range(STEPS):
-        ids, known = lines(LINES, TOKENS, seen)
-        logits = made(input_ids=ids, use_cache=False).logits[:, :-1]
+        ids, predictable = lines(LINES, TOKENS, seen)
+        logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
         loss = torch.nn.functional.cross_entropy(
             logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none"
         )
-        loss = (loss * known.flatten()).sum() / known.sum()
+        loss = (loss * predictable.flatten()).sum() / predictable.sum()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
         rate.step()
         if step % 200 == 0 or step == STEPS - 1:
-            right = ((logits.argmax(-1) == ids[:, 1:]) * known).sum() / known.sum()
+            right = ((logits.argmax(-1) == ids[:, 1:]) * predictable).sum() / predictable.sum()
             print(f"step {step}: loss {loss.item():.3f}, right {right.item():.2f}", flush=True)
-    return made
+    return model
 
 
 if __name__ == "__main__":

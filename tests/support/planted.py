@@ -52,10 +52,10 @@ def planted() -> tuple[hw.Model, hw.Task, tuple[int, int]]:
             unembedding[token[letters[(i + 1) % 26]], dim:] = (
                 0.5 * basis[i]
             )  # far from certain, so that a gradient is left
-        own = slice(HEAD * dim, (HEAD + 1) * dim)
+        head_rows = slice(HEAD * dim, (HEAD + 1) * dim)
         attention = module.model.layers[LAYER].self_attn
-        attention.v_proj.weight[own, :dim] = torch.eye(dim)
-        attention.o_proj.weight[dim:, own] = torch.eye(dim)
+        attention.v_proj.weight[head_rows, :dim] = torch.eye(dim)
+        attention.o_proj.weight[dim:, head_rows] = torch.eye(dim)
     task = hw.Task(
         "copy",
         [
@@ -114,15 +114,15 @@ def letters(
     """Three tasks of ``count`` prompts, three noise letters with the task's own label
     letter somewhere among them; with ``shuffled``, anyone's."""
     rng = random.Random(seed)
-    found = []
+    tasks = []
     for name in LABELS:
         examples = []
         for _ in range(count):
             text = rng.choices(NOISE, k=3)
             text.insert(rng.randrange(4), rng.choice(LABELS) if shuffled else name)
             examples.append(("".join(text), rng.choice(NOISE)))
-        found.append(hw.Task(name, examples, held_out=range(held_out)))
-    return found
+        tasks.append(hw.Task(name, examples, held_out=range(held_out)))
+    return tasks
 
 
 HELPS, HARMS = (LAYER, HEAD), (2, 0)
@@ -133,14 +133,16 @@ def helped_and_harmed() -> tuple[hw.Model, hw.Task]:
     with the same norm as (1, 2), but another letter's direction."""
     model, task, _ = planted()
     dim, letters = model.head_dim, 26
-    own = slice(HARMS[1] * dim, (HARMS[1] + 1) * dim)
+    head_rows = slice(HARMS[1] * dim, (HARMS[1] + 1) * dim)
     with torch.no_grad():
         directions = (
             2 * model.module.get_output_embeddings().weight[:, dim:]
         )  # as planted() chose them
-        said = directions[directions.norm(dim=1) > 0.5]  # (letter, dim), by token
-        assert len(said) == letters
+        letter_directions = directions[directions.norm(dim=1) > 0.5]  # (letter, dim), by token
+        assert len(letter_directions) == letters
         attention = model.module.model.layers[HARMS[0]].self_attn
-        attention.v_proj.weight[own, :dim] = torch.eye(dim)
-        attention.o_proj.weight[dim:, own] = 8 * said.roll(6, 0).T @ said
+        attention.v_proj.weight[head_rows, :dim] = torch.eye(dim)
+        attention.o_proj.weight[dim:, head_rows] = (
+            8 * letter_directions.roll(6, 0).T @ letter_directions
+        )
     return model, task

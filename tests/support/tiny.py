@@ -121,8 +121,8 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 def build(family: str, **changes: Any) -> Any:
     """A random model, its weights wide enough that every head and every bias matters."""
-    config_name, model_name, own = FAMILIES[family]
-    settings = {**_COMMON, **own, **changes}
+    config_name, model_name, family_settings = FAMILIES[family]
+    settings = {**_COMMON, **family_settings, **changes}
     kind = getattr(transformers, config_name)
     if family == "gemma3":
         vision = {
