@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,9 @@ class _Finding:
 
 
 def describe(
-    scores: HeadScores | Iterable[HeadScores] | Mapping[str, HeadScores], layer: int, head: int
+    scores: HeadScores | Iterable[HeadScores] | Mapping[str, HeadScores],
+    layer: int | tuple[int, int],
+    head: int | None = None,
 ) -> str:
     """What the scores say of one head, in a sentence.
 
@@ -75,6 +78,7 @@ def describe(
     >>> describe(hw.HeadScores.from_arrays({"copy": noise + strong}, method="mine"), 0, 3)
     'Head 0.3, of 16: mine: nothing stands out (at best 6th, for copy; its interval holds zero).'
     """
+    layer, head = _layer_and_head(layer, head)
     scores_by_name = _by_name(scores)
     sentences = []
     for name, method_scores in scores_by_name.items():
@@ -86,6 +90,19 @@ def describe(
     sizes = {s.shape[0] * s.shape[1] for s in scores_by_name.values()}
     of = " or ".join(str(size) for size in sorted(sizes))
     return f"Head {layer}.{head}, of {of}: {'; '.join(sentences)}."
+
+
+def _layer_and_head(layer: Any, head: Any) -> tuple[Any, Any]:
+    """A head as two numbers or as one pair, such as ``scores.top`` gives."""
+    if head is None:
+        try:
+            layer, head = layer
+        except (TypeError, ValueError):
+            raise TypeError(
+                "describe takes a layer and a head, or both as a pair: describe(scores, 13, 4) "
+                f"or describe(scores, (13, 4)); got {layer!r}."
+            ) from None
+    return layer, head
 
 
 def _by_name(

@@ -216,7 +216,11 @@ class HeadScores:
         return self.ranked_by == "size"
 
     def top(self, task: str, k: int = 10, *, by: RankedBy | None = None) -> list[tuple[int, int]]:
-        """The first ``k`` heads of a task as (layer, head), by ``ranked_by`` or by ``by``."""
+        """The first ``k`` heads of a task as (layer, head).
+
+        Heads are ranked by their mean, so that those that help most come first, or by its size
+        where ``ranked_by`` is "size"; ``by`` chooses otherwise.
+        """
         if not isinstance(k, (int, np.integer)) or k < 1:
             raise ValueError(f"k is a number of heads, 1 or more; got {k!r}.")
         if by not in (*rank.RANKED_BY, None):

@@ -2,8 +2,9 @@
 
 Reading never raises: a value of another kind than its field's, and a key that is no field,
 stay in ``extra`` and are written back as they were (but for fields that are always written:
-a value of another kind is replaced by an empty one). So files of older and newer versions,
-and what users put there themselves, pass through unchanged.
+a value of another kind is replaced by an empty one). Items of another kind inside a list or a
+mapping are left out. So files of older and newer versions,
+and what users put there themselves, pass through.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def number(value: Any) -> Any:
 
 
 def whole(value: Any) -> Any:
-    """An integer, and not a bool."""
+    """An integer, and not a bool; 4.0 counts as 4."""
+    if type(value) is float and value.is_integer():
+        return int(value)
     return value if type(value) is int else OTHER_KIND
 
 

@@ -153,7 +153,9 @@ def _probe(probe: ProbeRecord) -> str:
         "words of the prompts alone": _percent(probe.surface),
     }
     texts = [f"{what} {share}" for what, share in simpler.items() if share is not None]
-    return f"{right} of held-out examples right; {', '.join(texts)}"
+    return "; ".join(
+        [f"{right} of held-out examples right", *([", ".join(texts)] if texts else [])]
+    )
 
 
 def _confused(probe: ProbeRecord) -> str:

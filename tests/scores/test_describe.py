@@ -112,3 +112,10 @@ def test_wrong_input_to_describe_gets_a_sentence() -> None:
             TypeError, match="describe takes HeadScores, a list of them or a dict of them by name"
         ):
             hw.describe(wrong, 0, 0)  # type: ignore[arg-type]
+
+
+def test_a_head_may_be_a_pair_as_top_gives_it() -> None:
+    strong = scores(1.0)
+    assert hw.describe(strong, strong.top("copy", 1)[0]) == hw.describe(strong, 4, 7)
+    with pytest.raises(TypeError, match=r"a layer and a head, or both as a pair.*got 4\.$"):
+        hw.describe(strong, 4)

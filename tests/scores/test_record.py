@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -276,3 +277,19 @@ def test_only_the_record_reads_meta_by_its_keys() -> None:
         if name not in allowed:
             found += [f"{name}:{number}" for number, line in lines if by_key.search(line)]
     assert found == []
+
+
+def test_counts_that_json_holds_as_floats_are_counts_when_merged() -> None:
+    sides = []
+    for runs, accuracy in ((4.0, 1.0), (12.0, 0.0)):
+        task = {"asked": runs, "accuracy": accuracy, "prompts": runs}
+        arrays = {"copy": np.full((int(runs), 2, 2), runs)}
+        sides.append(hw.HeadScores.from_arrays(arrays, method="m", meta={"tasks": {"copy": task}}))
+    merged = (sides[0] + sides[1]).record.tasks["copy"]
+    assert (merged.asked, merged.accuracy, merged.prompts) == (16, 0.25, 16)
+
+
+def test_a_probe_of_which_only_the_accuracy_is_known_gets_a_whole_text() -> None:
+    meta = {"probe": {"accuracy": 0.9}}
+    scores = hw.HeadScores.from_arrays({"copy": [[1.0]]}, method="probe", meta=meta)
+    assert ["probe", "90% of held-out examples right"] in provenance.about(scores)
