@@ -78,18 +78,18 @@ def describe(
     >>> describe(hw.HeadScores.from_arrays({"copy": noise + strong}, method="mine"), 0, 3)
     'Head 0.3, of 16: mine: nothing stands out (at best 6th, for copy; its interval holds zero).'
     """
-    layer, head = _layer_and_head(layer, head)
+    place = _layer_and_head(layer, head)
     scores_by_name = _by_name(scores)
     sentences = []
     for name, method_scores in scores_by_name.items():
-        sentences.append(f"{name}: {_verdict(method_scores, layer, head)}")
+        sentences.append(f"{name}: {_verdict(method_scores, *place)}")
         for aspect, aspect_scores in method_scores.aspects.items():
-            verdict = _verdict(aspect_scores, layer, head)
+            verdict = _verdict(aspect_scores, *place)
             if not verdict.startswith(NOTHING):
                 sentences.append(f"{name} ({aspect}): {verdict}")
     sizes = {s.shape[0] * s.shape[1] for s in scores_by_name.values()}
     of = " or ".join(str(size) for size in sorted(sizes))
-    return f"Head {layer}.{head}, of {of}: {'; '.join(sentences)}."
+    return f"Head {place[0]}.{place[1]}, of {of}: {'; '.join(sentences)}."
 
 
 def _layer_and_head(layer: Any, head: Any) -> tuple[Any, Any]:
