@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -62,10 +63,11 @@ class Checker:
 
     def _task_report(self, report: TaskReport, task: EncodedTask) -> None:
         where, examples = self._where(task), len(task.examples)
-        if report.labels is not None and not (
-            report.labels and all(isinstance(label, str) for label in report.labels)
-        ):
-            raise ValueError(f"{where}: labels are texts, one or more; got {report.labels!r}.")
+        if report.labels is not None and not _are_labels(report.labels):
+            raise ValueError(
+                f"{where}: labels are texts, one or more, in a tuple or list; "
+                f"got {report.labels!r:.80}."
+            )
         if report.runs is not None:
             self._indices(report.runs, examples, f"{where} reported runs")
         if report.right is not None and np.shape(report.right) != (2, examples):
@@ -73,33 +75,78 @@ class Checker:
                 f"{where}: right is an array of shape (2, {examples}), a column for each "
                 f"example; got {_shape(np.shape(report.right))}."
             )
+        if report.right is not None:
+            self._yes_or_no(report.right, "right", where)
+
+    def fits_landed(
+        self, report: TaskReport, task: EncodedTask, landed: Sequence[int], size: int | None
+    ) -> None:
+        """Check all that was reported of a task against the runs that have ``landed``.
+
+        ``size`` is how many runs the task had when its first chunk came.
+        """
+        where = self._where(task)
+        if report.labels is not None and report.runs is not None:
+            raise ValueError(
+                f"{where} reported both runs and labels; report runs where runs are some of the "
+                "examples, and labels where they are not examples."
+            )
+        if size is not None and report.labels is not None and len(report.labels) != size:
+            raise ValueError(
+                f"{where}: {len(report.labels)} labels were "
+                f"reported after chunks of {size} runs; report labels first."
+            )
+        self.among_reported(report, task, landed)
+
+    def among_reported(self, report: TaskReport, task: EncodedTask, runs: Sequence[int]) -> None:
+        """Check that runs are among those that were reported, where that was done."""
+        if report.runs is None:
+            return
+        reported = {int(run) for run in report.runs}
+        outside = [run for run in runs if run not in reported]
+        if outside:
+            raise ValueError(
+                f"{self._where(task)} yielded scores of run {outside[0]}, which is not among the "
+                "runs that it reported; report every run that is scored."
+            )
 
     def chunk(self, chunk: Chunk, task: EncodedTask, labels: Sequence[str]) -> Chunk:
         """A chunk that fits the task, its numbers as float32 arrays."""
         where = self._where(task)
-        self._indices(chunk.runs, len(labels), f"{where} yielded runs")
+        runs = self._indices(chunk.runs, len(labels), f"{where} yielded runs")
         if not isinstance(chunk.layers, slice):
             raise TypeError(
                 f"{where}: layers is a slice of the model's layers, slice(None) for all; "
                 f"got {chunk.layers!r}."
             )
         rows = len(range(*chunk.layers.indices(self.model.shape[0])))
-        shape = len(chunk.runs), rows, self.model.shape[1]
+        shape = len(runs), rows, self.model.shape[1]
         values = self._numbers(chunk.values, "values", shape, where)
-        aspects = {
-            name: self._numbers(numbers, f"aspect {name!r}", shape, where)
-            for name, numbers in chunk.aspects.items()
-        }
+        aspects = {}
+        for name, numbers in self._aspects(chunk.aspects, where).items():
+            aspects[name] = self._numbers(numbers, f"aspect {name!r}", shape, where)
+        chunk = dataclasses.replace(chunk, runs=runs, values=values, aspects=aspects)
         for numbers in (values, *aspects.values()):
             self._finite(numbers, chunk, task, labels)
-        if chunk.correct is not None and np.shape(chunk.correct) != (2, len(chunk.runs)):
+        if chunk.discrepancy is not None:
+            shape = (len(runs),)
+            self._close(self._numbers(chunk.discrepancy, "discrepancy", shape, where))
+        if chunk.correct is None:
+            return chunk
+        if np.shape(chunk.correct) != (2, len(runs)):
             raise ValueError(
                 f"{where}: correct has shape {_shape(np.shape(chunk.correct))}; "
-                f"expected (2, {len(chunk.runs)}), a column for each run."
+                f"expected (2, {len(runs)}), a column for each run."
             )
-        if chunk.discrepancy is not None:
-            self._close(np.asarray(chunk.discrepancy, np.float32))
-        return dataclasses.replace(chunk, values=values, aspects=aspects)
+        return dataclasses.replace(chunk, correct=self._yes_or_no(chunk.correct, "correct", where))
+
+    def answers(self, chunk: Chunk, report: TaskReport, task: EncodedTask) -> None:
+        """Check that a chunk whose runs are not examples does not say which were answered."""
+        if chunk.correct is not None and report.labels is not None:
+            raise ValueError(
+                f"{self._where(task)}: correct is about examples, but runs with reported labels "
+                "are not examples; report right instead."
+            )
 
     def complete(self, task: EncodedTask, expected: int, done: int) -> None:
         """Check that a method that has ended scored all runs of a task."""
@@ -117,34 +164,64 @@ class Checker:
     def _where(self, task: EncodedTask) -> str:
         return f"method {self.method!r}, task {task.name!r}"
 
-    def _indices(self, runs: Any, count: int, what: str) -> None:
+    def _aspects(self, aspects: Any, where: str) -> Mapping[str, Any]:
+        """A chunk's aspects, if they have names; "" would stand for the score itself."""
+        if not isinstance(aspects, Mapping):
+            raise TypeError(
+                f"{where}: aspects is a dict of arrays by name, {{}} where there are none; "
+                f"got a {type(aspects).__name__}."
+            )
+        for name in aspects:
+            if not is_text(name):
+                raise ValueError(
+                    f"{where}: an aspect's name is text that is not empty; got {name!r}."
+                )
+        return aspects
+
+    def _indices(self, runs: Any, count: int, what: str) -> tuple[int, ...]:
         try:
-            indices = [int(run) for run in runs if run == int(run)]
-            sound = len(indices) == len(runs) == len(set(indices)) > 0
+            indices = tuple(operator.index(run) for run in runs)
+            has_bools = any(isinstance(run, (bool, np.bool_)) for run in runs)
+            sound = len(indices) == len(runs) == len(set(indices)) > 0 and not has_bools
         except (TypeError, ValueError):
-            indices, sound = [], False
+            indices, sound = (), False
         if not sound:
             raise ValueError(f"{what} {runs!r:.80}; runs are whole numbers, each once.")
         if min(indices) < 0 or max(indices) >= count:
             wrong = next(run for run in indices if not 0 <= run < count)
             raise ValueError(f"{what} with number {wrong}; it has runs 0 to {count - 1}.")
+        return indices
+
+    def _yes_or_no(self, answers: Any, name: str, where: str) -> npt.NDArray[np.bool_]:
+        array = np.asarray(answers)
+        is_sound = array.dtype.kind in "biuf" and not np.ma.is_masked(answers)
+        if not is_sound or not np.isin(array, (0, 1)).all():
+            raise ValueError(
+                f"{where}: {name} holds True or False for each run; got {array.dtype} "
+                f"such as {array.flat[0]!r:.40}."
+            )
+        return array.astype(bool)
 
     def _numbers(
         self, numbers: Any, name: str, shape: tuple[int, ...], where: str
     ) -> npt.NDArray[np.float32]:
+        of_what = "(run, layer, head)" if len(shape) == 3 else "(run)"
+        wanted = f"{where}: {name} is an array of numbers on the host, {of_what}"
         try:
-            array = np.asarray(numbers, np.float32)
+            array = np.asarray(numbers)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise TypeError(
-                f"{where}: {name} is an array of numbers on the host, (run, layer, head); "
-                f"got a {type(numbers).__name__} ({error})."
-            ) from error
+            raise TypeError(f"{wanted}; got a {type(numbers).__name__} ({error}).") from error
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"{wanted}; got a {type(numbers).__name__} of {array.dtype}.")
+        if np.ma.is_masked(numbers):
+            raise ValueError(f"{wanted}; got an array with masked cells: give every number.")
         if array.shape != shape:
+            of_each = "the chunk's runs, its layers, and the model's heads"
             raise ValueError(
                 f"{where}: {name} has shape {_shape(array.shape)}; expected {_shape(shape)}: "
-                "the chunk's runs, its layers, and the model's heads."
+                f"{of_each if len(shape) == 3 else 'a number for each run'}."
             )
-        return array
+        return array.astype(np.float32, copy=False)
 
     def _finite(
         self,
@@ -170,6 +247,23 @@ class Checker:
                 f"{difference.max():.1%} away from its own forward, so its {self.method} scores "
                 "would be wrong. Use method='gradient', and please report the model."
             )
+
+
+def is_text(value: object) -> bool:
+    """Is it text that is not empty and that a file can hold?
+
+    >>> is_text("mine"), is_text(" "), is_text("\\ud800"), is_text(7)
+    (True, False, False, False)
+    """
+    if not isinstance(value, str) or not value.strip():
+        return False
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _are_labels(labels: object) -> bool:
+    """Are they texts in a tuple or list, one or more? Text alone would be a label a letter."""
+    is_listed = isinstance(labels, (tuple, list)) and len(labels) > 0
+    return is_listed and all(isinstance(label, str) for label in labels)
 
 
 def _shape(shape: tuple[int, ...]) -> str:

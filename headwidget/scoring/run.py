@@ -118,7 +118,7 @@ class Scoring:
         return tuple(_only_source(source, left) for source in named)
 
     def _renumbered(self, chunk: Chunk, rest: EncodedTask, left: Sequence[int]) -> Chunk:
-        self._checker.chunk(chunk, rest, [example.label for example in rest.examples])
+        chunk = self._checker.chunk(chunk, rest, [example.label for example in rest.examples])
         return dataclasses.replace(chunk, runs=tuple(left[i] for i in chunk.runs))
 
     def _take(self, report: Report, tasks: Sequence[EncodedTask]) -> None:
@@ -127,12 +127,10 @@ class Scoring:
         later = self.report.extended(report)
         for task in tasks:
             landed = self._score_store.of(task.name)
-            labels = later.tasks.get(task.name, TaskReport()).labels
-            if landed is not None and labels is not None and len(labels) != len(landed):
-                raise ValueError(
-                    f"method {self.method.name!r}, task {task.name!r}: {len(labels)} labels were "
-                    f"reported after chunks of {len(landed)} runs; report labels first."
-                )
+            size = None if landed is None else len(landed)
+            reported = later.tasks.get(task.name, TaskReport())
+            begun = self._score_store.begun(task.name)
+            self._checker.fits_landed(reported, task, begun, size)
         self.report = later
 
     def _store(self, chunk: Chunk, tasks: Sequence[EncodedTask]) -> tuple[EncodedTask, Chunk]:
@@ -140,6 +138,8 @@ class Scoring:
         task = self._checker.task(chunk.task, tasks)
         labels = self.labels(task)
         chunk = self._checker.chunk(chunk, task, labels)
+        self._checker.among_reported(self._reported(task), task, chunk.runs)
+        self._checker.answers(chunk, self._reported(task), task)
         aspects = sorted(chunk.aspects)
         if self._aspects is not None and aspects != self._aspects:
             raise ValueError(
@@ -323,9 +323,11 @@ class Scoring:
             return self._accuracy[task.name]
         if (right := self._reported(task).right) is not None:
             return facts.accuracy(task.examples, right)
-        if (right := self._score_store.correct(task.name)) is not None:
-            return facts.accuracy([task.examples[i] for i in done], right[:, done])
-        return TaskRecord()
+        asked = [run for run in self._score_store.asked(task.name) if run in set(done)]
+        if not asked:
+            return TaskRecord()
+        right = self._score_store.correct(task.name)
+        return facts.accuracy([task.examples[i] for i in asked], right[:, asked])
 
     def _chance_warning(self, accuracy: TaskRecord) -> str | None:
         """A sentence where the model does no better than a coin on the task's foils."""

@@ -18,6 +18,7 @@ class ScoreStore:
         self._values: dict[str, dict[str, Scores]] = {"": {}}
         # aspect, task: (run, layer, head); the aspect "" is the score itself
         self._correct: dict[str, npt.NDArray[np.bool_]] = {}  # (2, run)
+        self._asked: dict[str, set[int]] = {}  # the runs whose chunks said what was right
 
     def put(self, chunk: Chunk, runs: int) -> None:
         """Store a checked chunk of a task that has so many ``runs``."""
@@ -29,14 +30,19 @@ class ScoreStore:
         if chunk.correct is not None:
             right = self._correct.setdefault(chunk.task, np.zeros((2, runs), bool))
             right[:, where] = chunk.correct
+            self._asked.setdefault(chunk.task, set()).update(where)
 
     def of(self, task: str, aspect: str = "") -> Scores | None:
         """A task's scores, (run, layer, head); None before any has landed."""
         return self._values.get(aspect, {}).get(task)
 
-    def correct(self, task: str) -> npt.NDArray[np.bool_] | None:
-        """(2, run): was the answer right, does it beat its foil; None where it was not asked."""
-        return self._correct.get(task)
+    def correct(self, task: str) -> npt.NDArray[np.bool_]:
+        """(2, run): was the answer right, does it beat its foil; of runs in :meth:`asked`."""
+        return self._correct[task]
+
+    def asked(self, task: str) -> list[int]:
+        """The runs of which it is known whether the answer was right."""
+        return sorted(self._asked.get(task, ()))
 
     @property
     def aspects(self) -> list[str]:

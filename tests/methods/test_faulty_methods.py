@@ -78,6 +78,60 @@ FAULTS: dict[str, tuple[Any, str]] = {
         "gives log-probabilities up to 25.0% away from its own forward, so its mine scores",
     ),
     "off by NaN": (lambda job: chunk(job, discrepancy=np.full(4, np.nan)), "so its mine scores"),
+    "a nameless aspect": (
+        lambda job: chunk(job, aspects={"": values(job)}),
+        "method 'mine', task 'one': an aspect's name is text that is not empty; got ''",
+    ),
+    "a numbered aspect": (
+        lambda job: chunk(job, aspects={3: values(job)}),
+        "an aspect's name is text that is not empty; got 3",
+    ),
+    "no aspects": (lambda job: chunk(job, aspects=None), "'one': aspects is a dict of arrays"),
+    "complex": (
+        lambda job: chunk(job, values=values(job) + 1j),
+        "'mine', task 'one': values is an array of numbers on the host, .* of complex",
+    ),
+    "numbers as text": (
+        lambda job: chunk(job, values=np.full((4, 3, 4), "1.5")),
+        "values is an array of numbers on the host, .* of <U3",
+    ),
+    "masked": (
+        lambda job: chunk(job, values=np.ma.masked_equal(values(job), 0)),
+        "values .* got an array with masked cells: give every number",
+    ),
+    "correct by degrees": (
+        lambda job: chunk(job, correct=np.full((2, 4), 0.5)),
+        "'mine', task 'one': correct holds True or False for each run; got float64 such as .*0.5",
+    ),
+    "correct as text": (
+        lambda job: chunk(job, correct=np.full((2, 4), "no")),
+        "correct holds True or False for each run",
+    ),
+    "discrepancy of another shape": (
+        lambda job: chunk(job, discrepancy=np.zeros((4, 2))),
+        r"discrepancy has shape \(4, 2\); expected \(4\): a number for each run",
+    ),
+    "no discrepancy": (lambda job: chunk(job, discrepancy=np.zeros(0)), r"shape \(0\)"),
+    "runs that are no whole numbers": (
+        lambda job: chunk(job, runs=(0.0, 1.0, 2.0, 3.0)),
+        "runs are whole numbers, each once",
+    ),
+    "runs that are true": (
+        lambda job: chunk(job, runs=(False, True), values=values(job, 2, 3, 4)),
+        "runs are whole numbers, each once",
+    ),
+    "one text as labels": (
+        lambda job: Report({"one": TaskReport(labels="abcd")}),  # type: ignore[arg-type]
+        "method 'mine', task 'one': labels are texts, one or more, in a tuple or list; got 'abcd'",
+    ),
+    "right by degrees": (
+        lambda job: Report({"one": TaskReport(right=np.full((2, 4), 0.5))}),  # type: ignore[arg-type]
+        "right holds True or False",
+    ),
+    "runs and labels": (
+        lambda job: Report({"one": TaskReport(runs=(0,), labels=("fit",))}),
+        "method 'mine', task 'one' reported both runs and labels",
+    ),
     "report of unknown task": (lambda job: Report({"three": TaskReport()}), "a task 'three'"),
     "labels": (
         lambda job: Report({"one": TaskReport(labels=())}),
@@ -129,6 +183,21 @@ def late_labels(job: Job) -> Iterator[Chunk | Report]:
     yield Report({job.task.name: TaskReport(labels=("fit 0",))})
 
 
+def more_than_reported(job: Job) -> Iterator[Chunk | Report]:
+    yield Report({job.task.name: TaskReport(runs=(0,))})
+    yield chunk(job)
+
+
+def reported_too_late(job: Job) -> Iterator[Chunk | Report]:
+    yield chunk(job)
+    yield Report({job.task.name: TaskReport(runs=(1,))})
+
+
+def answers_of_fits(job: Job) -> Iterator[Chunk | Report]:
+    yield Report({job.task.name: TaskReport(labels=("a", "b", "c", "d"))})
+    yield chunk(job, correct=np.ones((2, 4), bool))
+
+
 def no_generator(job: Job) -> Any:
     return None
 
@@ -141,6 +210,9 @@ def no_generator(job: Job) -> Any:
         (a_run_less, "method 'mine', task 'one' ended with 3 of 4 runs scored"),
         (other_aspects, r"yielded chunks with the aspects \['other'\] and with \[\]"),
         (late_labels, "1 labels were reported after chunks of 4 runs; report labels first"),
+        (more_than_reported, "'one' yielded scores of run 1, which is not among the runs that it"),
+        (reported_too_late, "'one' yielded scores of run 0, which is not among the runs that it"),
+        (answers_of_fits, "correct is about examples, .* report right instead"),
         (no_generator, r"method 'mine': run\(job\) returned a NoneType; it must be a generator"),
     ],
 )
@@ -148,6 +220,18 @@ def test_a_method_that_does_not_do_its_work_is_refused(run: Any, sentence: str) 
     hw.register_method(dataclasses.replace(MINE, run=run))
     with pytest.raises((TypeError, ValueError, RuntimeError), match=sentence):
         hw.score(tiny.model("llama"), TASKS, "mine", progress=False)
+
+
+def test_accuracy_counts_only_the_runs_of_which_it_is_known() -> None:
+    def run(job: Job) -> Iterator[Chunk]:
+        right = np.ones((2, 2), bool)
+        yield chunk(job, runs=(0, 2), values=values(job, 2, 3, 4), correct=right)
+        yield chunk(job, runs=(1, 3), values=values(job, 2, 3, 4))
+
+    hw.register_method(dataclasses.replace(MINE, run=run))
+    scores = hw.score(tiny.model("llama"), TASKS[0], "mine", progress=False)
+    record = scores.meta["tasks"]["one"]
+    assert (record["asked"], record["accuracy"]) == (2, 1.0)
 
 
 def test_a_faulty_method_fails_in_the_lab_with_its_sentence() -> None:
