@@ -10,7 +10,7 @@ and what users put there themselves, pass through.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -125,15 +125,19 @@ class JsonFields:
                 del extra[field.name]
         return cls(**values, extra=extra)
 
-    def to_json(self, *, unknown: bool = False) -> dict[str, Any]:
+    def to_json(self, *, unknown: bool | Collection[str] = False) -> dict[str, Any]:
         """A mapping of JSON that ``from_json`` reads back.
 
-        ``unknown``: fields where nothing is known are written too, as null or empty.
+        ``unknown``: fields where nothing is known are written too, as null or empty; all of
+        them, or those that are named.
         """
+        named = [field.name for field in dataclasses.fields(self)] if unknown is True else unknown
         content = dict(self.extra)
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.name != "extra" and (unknown or _written(field, value)):
+            if field.name != "extra" and (
+                (named and field.name in named) or _written(field, value)
+            ):
                 content[field.name] = _plain(value)
         return content
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from headwidget.scores.record import TaskRecord
+from headwidget.scores.record import Record, TaskRecord
 from headwidget.scoring.encode import Encoded, has_foil
 from headwidget.tasks import Task
 
@@ -18,33 +18,47 @@ if TYPE_CHECKING:
     from headwidget.models import Model
 
 
-def of_run(model: Model, options: Any, seed: int, batch_size: int | None) -> dict[str, Any]:
-    """What is known of the model, the options and the machine, as JSON."""
+def of_run(model: Model, options: Any, seed: int, batch_size: int | None) -> Record:
+    """What is known of the model, the options and the machine."""
     import torch
     import transformers
 
     import headwidget
 
-    return {
-        "model": model.name,
-        "revision": model.revision,
-        "weights": model.fingerprint(),
-        "family": model.family.name,
-        "n_kv_heads": model.n_kv_heads,
-        "dtype": str(model.dtype).removeprefix("torch."),
-        "device": str(model.device),
-        "attention": str(getattr(model.config, "_attn_implementation", "")),
-        "options": of_options(options),
-        "seed": seed,
-        "batch_size": batch_size,
-        "versions": {
+    return Record(
+        model=model.name,
+        revision=model.revision,
+        weights=model.fingerprint(),
+        family=model.family.name,
+        n_kv_heads=model.n_kv_heads,
+        dtype=str(model.dtype).removeprefix("torch."),
+        device=str(model.device),
+        attention=str(getattr(model.config, "_attn_implementation", "")),
+        options=of_options(options),
+        seed=seed,
+        batch_size=batch_size,
+        versions={
             "headwidget": headwidget.__version__,
             "torch": torch.__version__,
             "transformers": transformers.__version__,
             "numpy": np.__version__,
             "python": platform.python_version(),
         },
+    )
+
+
+def as_json(record: Record, reported: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's record as its scores carry it, with what the method reported for all tasks.
+
+    Some facts are written also where they are unknown or empty, so that who reads
+    ``scores.meta`` finds them.
+    """
+    tasks = {
+        name: task.to_json(unknown=("dropped", "before_prompt"))
+        for name, task in record.tasks.items()
     }
+    content = record.to_json(unknown=("revision", "batch_size", "options", "attention"))
+    return {**content, **reported, "partial": record.partial, "tasks": tasks}
 
 
 def of_options(options: Any) -> dict[str, Any]:

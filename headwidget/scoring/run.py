@@ -241,12 +241,13 @@ class Scoring:
         for task in tasks:
             names = self.labels(task)
             labels[task.name] = [names[i] for i in done[task.name]]
-        records = {task.name: self._task_meta(task, done[task.name]) for task in tasks}
-        meta = facts.of_run(self.model, self.options, self.seed, self.batch_size)
-        if self.halved:
-            meta["out_of_memory"] = f"the batch was halved to {self.halved[-1]}"
-        meta |= {**self.report.record, "partial": partial, "tasks": records}
-        return self._head_scores(arrays, labels, meta)
+        record = dataclasses.replace(
+            facts.of_run(self.model, self.options, self.seed, self.batch_size),
+            out_of_memory=f"the batch was halved to {self.halved[-1]}" if self.halved else None,
+            partial=partial,
+            tasks={task.name: self._task_record(task, done[task.name]) for task in tasks},
+        )
+        return self._head_scores(arrays, labels, facts.as_json(record, self.report.record))
 
     def snapshot(self) -> HeadScores:
         """What can be shown now: the runs that are done or, while none is, those under way.
@@ -294,28 +295,30 @@ class Scoring:
             aspects=arrays,
         )
 
-    def _task_meta(self, task: EncodedTask, done: list[int]) -> dict[str, Any]:
-        """What is known of a task: prompts, what was dropped, accuracy, warnings."""
+    def _task_record(self, task: EncodedTask, done: list[int]) -> TaskRecord:
+        """What is known of a task: prompts, what was dropped, accuracy, warnings.
+
+        What the method reported of the task itself comes first.
+        """
         dropped = [self._dropped[task.name]] if task.name in self._dropped else []
         if missing := self._expected(task) - len(done):
             dropped.append(Dropped("scoring was stopped before it", missing))
         accuracy = self._task_accuracy(task, done)
         report = self._reported(task)
-        record = dict(report.record)
-        if report.labels is not None or report.runs is not None:
-            # runs that are fits, or held-out prompts: the method was fitted on the others
-            record["made_from"] = [digest(e.label) for e in task.examples]
-        warnings = [record.pop("warning", None), self._chance_warning(accuracy)]
-        if any(warnings):
-            record["warning"] = " ".join(warning for warning in warnings if warning)
-        return {
-            "prompts": len(task.examples) if report.labels is not None else len(done),
-            "dropped": [drop.to_json() for drop in dropped],
-            "before_prompt": list(task.before),
-            "tokenised_differently_with_answer": task.joint_differs,
-            **accuracy.to_json(),
-            **record,
-        }
+        # Where runs are fits, or held-out prompts, the method was fitted on the task's examples.
+        fitted = report.labels is not None or report.runs is not None
+        measured = dataclasses.replace(
+            accuracy,
+            prompts=len(task.examples) if report.labels is not None else len(done),
+            dropped=tuple(dropped),
+            before_prompt=task.before,
+            tokenised_differently_with_answer=task.joint_differs,
+            made_from=tuple(digest(e.label) for e in task.examples) if fitted else (),
+        )
+        record = TaskRecord.from_json({**measured.to_json(), **report.record})
+        warnings = [record.warning, self._chance_warning(accuracy)]
+        text = " ".join(warning for warning in warnings if warning)
+        return dataclasses.replace(record, warning=text or None)
 
     def _task_accuracy(self, task: EncodedTask, done: list[int]) -> TaskRecord:
         """How well the model does a task: measured before, reported, or seen while scoring."""
