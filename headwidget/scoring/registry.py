@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import typing
 from typing import Any
 
 from headwidget.scoring import option_checks
 from headwidget.scoring.contract import Method
+from headwidget.scoring.method_checks import is_text
 
 _BUILT_IN = ("ablation", "gradient", "attribution", "probe", "gating", "relations", "patterns")
 _registered: dict[str, Method] = {}
@@ -49,7 +49,7 @@ def register_method(method: Method) -> None:
             "hw.register_method takes a Method of headwidget.scoring.contract: "
             f"Method(name, run, options, signed=…); got a {type(method).__name__}."
         )
-    if not isinstance(method.name, str) or not method.name.strip():
+    if not is_text(method.name):
         raise ValueError(f"a method's name is text that is not empty; got {method.name!r}.")
     if method.name in _BUILT_IN:
         raise ValueError(
@@ -60,8 +60,18 @@ def register_method(method: Method) -> None:
             f"method {method.name!r}: run is a function run(job) that yields chunks; "
             f"got a {type(method.run).__name__}."
         )
+    _check_facts(method)
     _check_options(method)
     _registered[method.name] = method
+
+
+def _check_facts(method: Method) -> None:
+    """Check what a method says about itself."""
+    if method.about != "" and not is_text(method.about):
+        raise TypeError(
+            f"method {method.name!r}: about is text, one sentence on what a score means; "
+            f"got {method.about!r}."
+        )
 
 
 def _check_options(method: Method) -> None:
@@ -109,7 +119,8 @@ def options(method: Method, values: dict[str, Any]) -> Any:
         has = f"its options are {', '.join(fields)}" if fields else "it has no options"
         raise ValueError(f"method {method.name!r} has no option {unknown[0]!r}; {has}.")
     checked = method.options(**values)
-    kinds = typing.get_type_hints(method.options) if values else {}
+    kinds = option_checks.annotations(method.options) if values else {}
     for name, value in values.items():
-        option_checks.fits(name, value, kinds[name])
+        if name in kinds:
+            option_checks.fits(name, value, kinds[name])
     return checked

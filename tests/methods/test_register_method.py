@@ -165,6 +165,8 @@ class NoDefault:
         (dataclasses.replace(MINE, name=""), "a method's name is text that is not empty; got ''"),
         (dataclasses.replace(MINE, name="  "), "a method's name is text that is not empty"),
         (dataclasses.replace(MINE, name=7), "a method's name is text that is not empty; got 7"),  # type: ignore[arg-type]
+        (dataclasses.replace(MINE, name="\ud800"), "a method's name is text that is not empty"),
+        (dataclasses.replace(MINE, about=object()), "method 'mine': about is text, one sentence"),  # type: ignore[arg-type]
         (dataclasses.replace(MINE, name="probe"), "'probe' is a method of headwidget itself"),
         (dataclasses.replace(MINE, run=None), "method 'mine': run is a function"),  # type: ignore[arg-type]
         (dataclasses.replace(MINE, options=dict), "method 'mine': options is a frozen dataclass"),
@@ -247,6 +249,16 @@ def test_a_method_says_with_which_options_scores_are_signed() -> None:
     for absolute in (True, False):
         scores = hw.score(tiny.model("llama"), TASKS, "mine", progress=False, abs=absolute)
         assert scores.signed is not absolute
+
+
+def test_an_option_whose_type_is_not_known_is_left_to_the_method() -> None:
+    fields: list[Any] = [("size", "float", 1.0), ("of", "Unheard | None", None)]
+    options = dataclasses.make_dataclass("Options", fields, frozen=True)
+    hw.register_method(dataclasses.replace(MINE, options=options))
+    model = tiny.model("llama")
+    assert hw.score(model, TASKS, "mine", size=2, of="x", progress=False).values("one").max() == 2
+    with pytest.raises(ValueError, match="size is a number; got 'x'"):
+        hw.score(model, TASKS, "mine", size="x", progress=False)
 
 
 @pytest.mark.parametrize("absolute", [True, False])
