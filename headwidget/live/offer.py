@@ -60,7 +60,7 @@ def _of(error: Exception) -> str:
 def _options(method: Method) -> list[dict[str, Any]]:
     """The options that a form can ask for, with their help."""
     helps = field_help(method.options, method.run)
-    kinds = option_checks.annotations(method.options)
+    kinds = option_checks.field_types(method.options)
     options = []
     for field in dataclasses.fields(method.options):
         option = _option(field, kinds[field.name]) if field.name in kinds else None

@@ -65,13 +65,13 @@ def seed(value: object) -> None:
         raise ValueError(f"seed is a whole number; got {value!r}.")
 
 
-def annotations(options: Any) -> dict[str, Any]:
+def field_types(options: Any) -> dict[str, Any]:
     """The types of the fields of a dataclass; without those that cannot be told.
 
     A name that is imported only under ``TYPE_CHECKING`` does not exist when this is called.
 
     >>> Made = dataclasses.make_dataclass("Made", [("k", "int", 3), ("of", "Unheard", None)])
-    >>> annotations(Made)
+    >>> field_types(Made)
     {'k': <class 'int'>}
     """
     with contextlib.suppress(Exception):

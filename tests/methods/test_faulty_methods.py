@@ -132,6 +132,30 @@ FAULTS: dict[str, tuple[Any, str]] = {
         lambda job: Report({"one": TaskReport(runs=(0,), labels=("fit",))}),
         "method 'mine', task 'one' reported both runs and labels",
     ),
+    "a record that is not JSON": (
+        lambda job: Report(record={"where": np.zeros(3)}),
+        "method 'mine' reported 'where', which cannot be kept in the scores' record",
+    ),
+    "a task's record that is not JSON": (
+        lambda job: Report({"one": TaskReport(record={"loss": float("nan")})}),
+        "method 'mine', task 'one' reported 'loss', which cannot be kept",
+    ),
+    "a warning that is no sentence": (
+        lambda job: Report({"one": TaskReport(record={"warning": 3})}),
+        "method 'mine', task 'one': a report's warning is a sentence; got 3",
+    ),
+    "no record": (
+        lambda job: Report(record=None),  # type: ignore[arg-type]
+        "method 'mine': a report's record is a dict, {} where",
+    ),
+    "a report of no tasks": (
+        lambda job: Report(None),  # type: ignore[arg-type]
+        "method 'mine': a Report's tasks is a dict of TaskReports",
+    ),
+    "a dict as the report of a task": (
+        lambda job: Report({"one": {"runs": (0,)}}),  # type: ignore[dict-item]
+        "method 'mine', task 'one': a Report holds a TaskReport for each task; got a dict",
+    ),
     "report of unknown task": (lambda job: Report({"three": TaskReport()}), "a task 'three'"),
     "labels": (
         lambda job: Report({"one": TaskReport(labels=())}),
