@@ -75,6 +75,11 @@ class Checker:
                 f"names; got a {type(report.tasks).__name__}."
             )
         self._record(report.record, f"method {self.method!r}")
+        if "merged" in report.record:
+            raise ValueError(
+                f"method {self.method!r} reported 'merged', which stands for scores that were "
+                "put together; give that fact another name."
+            )
         for name, task_report in report.tasks.items():
             task = self.task(name, tasks)
             if not isinstance(task_report, TaskReport):
