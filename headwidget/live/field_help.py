@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any
 
 
-@functools.lru_cache(maxsize=256)
 def field_help(options: type, *beside: Callable[..., Any]) -> dict[str, str]:
     """The first sentence about each field; a field without one is missing.
 
@@ -27,7 +26,14 @@ def field_help(options: type, *beside: Callable[..., Any]) -> dict[str, str]:
     >>> field_help(Ablation)["where"]
     'At all positions, or only where the answer is predicted.'
     """
-    definition = _definition(options, beside)
+    codes = [getattr(function, "__code__", None) for function in beside]
+    files = [code.co_filename for code in codes if code is not None]
+    return _field_help(options, tuple(files))
+
+
+@functools.lru_cache(maxsize=256)
+def _field_help(options: type, files: tuple[str, ...]) -> dict[str, str]:
+    definition = _definition(options, files)
     helps: dict[str, str] = {}
     if definition is None:
         return helps
@@ -48,9 +54,9 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[.?!])\s+(?=[A-Z`])", " ".join(text.split()), maxsplit=1)[0]
 
 
-def _definition(options: type, beside: tuple[Callable[..., Any], ...]) -> ast.ClassDef | None:
+def _definition(options: type, files: tuple[str, ...]) -> ast.ClassDef | None:
     """The class statement of a dataclass, or None where no source has it."""
-    for source in _sources(options, beside):
+    for source in _sources(options, files):
         try:
             statements = ast.walk(ast.parse(textwrap.dedent(source)))
         except (SyntaxError, ValueError):  # such as a cell with a magic command
@@ -61,17 +67,17 @@ def _definition(options: type, beside: tuple[Callable[..., Any], ...]) -> ast.Cl
     return None
 
 
-def _sources(options: type, beside: tuple[Callable[..., Any], ...]) -> list[str]:
+def _sources(options: type, files: tuple[str, ...]) -> list[str]:
     """Texts that may have the class statement, the likeliest first."""
     sources = []
     try:
         sources.append(inspect.getsource(options))
     except (OSError, TypeError):  # a class of a notebook, or of the prompt
         pass
-    for function in (*vars(options).values(), *beside):
-        code = getattr(function, "__code__", None)
-        if code is not None:
-            sources.append("".join(linecache.getlines(code.co_filename)))
+    codes = [getattr(function, "__code__", None) for function in vars(options).values()]
+    of_methods = [code.co_filename for code in codes if code is not None]
+    for file in (*of_methods, *files):
+        sources.append("".join(linecache.getlines(file)))
     return sources
 
 

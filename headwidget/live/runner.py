@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 import weakref
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, TypeVar
 
 from headwidget.live import payloads, worker
@@ -17,6 +17,7 @@ from headwidget.live.lock import Lock
 from headwidget.live.pacer import Pacer
 from headwidget.models import Model, hooks
 from headwidget.scores import HeadScores
+from headwidget.scoring.contract import Chunk
 from headwidget.scoring.score import Scoring
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
@@ -125,19 +126,21 @@ class Runner:
         try:
             hooks.check_stop()
             self._picture(scoring, run, first=True)
-            for _, chunk in scoring.land(note):
+            for chunk in _chunks(scoring, note):
                 progress.note_losses(chunk.state)
                 self._picture(scoring, run)
                 yield
         except KeyboardInterrupt:
             state = "stopped"
-        except Exception as error:
+        except GeneratorExit:
+            raise  # the worker is gone, and this generator is closed
+        except BaseException as error:  # a handler of the owner may even call sys.exit
             state, message = "failed", payloads.sentence(error)
         try:
             kept = self._keep(scoring, run, partial=state != "done")
         except KeyboardInterrupt:
             pass  # the owner is gone: there is nothing to keep
-        except Exception as error:
+        except BaseException as error:
             state, message = "failed", payloads.sentence(error)
         finally:
             halved = scoring.halved[-1] if scoring.halved else None
@@ -186,6 +189,22 @@ class Runner:
     def _report(self, state: dict[str, Any]) -> None:
         self._state = state
         _alive(self._tell_owner)(state)
+
+
+def _chunks(scoring: Scoring, note: Callable[[str, float], None]) -> Iterator[Chunk]:
+    """The chunks of a run. A method that would end the thread fails as with any other error."""
+    landing = scoring.land(note)
+    while True:
+        try:
+            _, chunk = next(landing)
+        except StopIteration:
+            return
+        except (SystemExit, GeneratorExit) as error:
+            raise RuntimeError(
+                f"method {scoring.method.name!r} raised {type(error).__name__}; a method ends with "
+                "return, or raises an error such as ValueError."
+            ) from error
+        yield chunk
 
 
 class _Progress:

@@ -69,8 +69,12 @@ def of_options(options: Any) -> dict[str, Any]:
     }
 
 
-def accuracy(examples: Sequence[Encoded], right: npt.NDArray[np.bool_]) -> TaskRecord:
-    """How many prompts were asked and the share answered right; the same of foils."""
+def accuracy(examples: Sequence[Encoded], right: npt.ArrayLike) -> TaskRecord:
+    """How many prompts were asked and the share answered right; the same of foils.
+
+    ``right`` is (2, example).
+    """
+    right = np.asarray(right, bool)
     foiled = has_foil(examples)
     foils = int(foiled.sum())
     return TaskRecord(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headwidget.scores.record import checked_json
 from headwidget.scoring.contract import Chunk, Report, TaskReport
 
 if TYPE_CHECKING:
@@ -37,6 +38,16 @@ class Checker:
             )
         return item
 
+    def steps(self, counted: Any) -> tuple[float, str]:
+        """What the method's ``steps`` returned, if it is a number and a unit."""
+        is_pair = isinstance(counted, (tuple, list)) and len(counted) == 2
+        if not is_pair or not _is_count(counted[0]) or not isinstance(counted[1], str):
+            raise TypeError(
+                f"method {self.method!r}: steps(tasks, options) returns how many steps there are "
+                f"and their unit, such as (8, 'prompts'); got {counted!r:.80}."
+            )
+        return counted[0], counted[1]
+
     def iterable(self, yielded: object) -> None:
         """Check what the method's ``run`` returned."""
         if not hasattr(yielded, "__iter__"):
@@ -57,9 +68,47 @@ class Checker:
         )
 
     def report(self, report: Report, tasks: Sequence[EncodedTask]) -> None:
-        """Check the names and sizes in a report."""
+        """Check the names, sizes and records in a report."""
+        if not isinstance(report.tasks, Mapping):
+            raise TypeError(
+                f"method {self.method!r}: a Report's tasks is a dict of TaskReports by the tasks' "
+                f"names; got a {type(report.tasks).__name__}."
+            )
+        self._record(report.record, f"method {self.method!r}")
+        if "merged" in report.record:
+            raise ValueError(
+                f"method {self.method!r} reported 'merged', which stands for scores that were "
+                "put together; give that fact another name."
+            )
         for name, task_report in report.tasks.items():
-            self._task_report(task_report, self.task(name, tasks))
+            task = self.task(name, tasks)
+            if not isinstance(task_report, TaskReport):
+                raise TypeError(
+                    f"{self._where(task)}: a Report holds a TaskReport for each task; "
+                    f"got a {type(task_report).__name__}."
+                )
+            self._record(task_report.record, self._where(task))
+            self._task_report(task_report, task)
+
+    def _record(self, record: Any, where: str) -> None:
+        """Check that the scores' record can hold what is reported."""
+        if not isinstance(record, Mapping):
+            raise TypeError(
+                f"{where}: a report's record is a dict, {{}} where there is nothing to report; "
+                f"got a {type(record).__name__}."
+            )
+        for key, value in record.items():
+            try:
+                checked_json({"record": {key: value}})
+            except ValueError as error:
+                raise ValueError(
+                    f"{where} reported {key!r}, which cannot be kept in the scores' record: use "
+                    "text, finite numbers, or lists and dicts of them; "
+                    f"got a {type(value).__name__}, {value!r:.80}."
+                ) from error
+        warning = record.get("warning")
+        if warning is not None and not isinstance(warning, str):
+            raise TypeError(f"{where}: a report's warning is a sentence; got {warning!r:.80}.")
 
     def _task_report(self, report: TaskReport, task: EncodedTask) -> None:
         where, examples = self._where(task), len(task.examples)
@@ -129,8 +178,7 @@ class Checker:
         for numbers in (values, *aspects.values()):
             self._finite(numbers, chunk, task, labels)
         if chunk.discrepancy is not None:
-            shape = (len(runs),)
-            self._close(self._numbers(chunk.discrepancy, "discrepancy", shape, where))
+            self._close(self._numbers(chunk.discrepancy, "discrepancy", (len(runs),), where))
         if chunk.correct is None:
             return chunk
         if np.shape(chunk.correct) != (2, len(runs)):
@@ -260,10 +308,17 @@ def is_text(value: object) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
+def _is_count(value: object) -> bool:
+    """Is it a finite number, 0 or more?"""
+    is_number = isinstance(value, (int, float, np.integer, np.floating))
+    return is_number and not isinstance(value, bool) and bool(0 <= value < np.inf)  # type: ignore[operator]
+
+
 def _are_labels(labels: object) -> bool:
     """Are they texts in a tuple or list, one or more? Text alone would be a label a letter."""
-    is_listed = isinstance(labels, (tuple, list)) and len(labels) > 0
-    return is_listed and all(isinstance(label, str) for label in labels)
+    if not isinstance(labels, (tuple, list)) or not labels:
+        return False
+    return all(isinstance(label, str) for label in labels)
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import types
 import typing
 from typing import Any
@@ -61,6 +63,25 @@ def seed(value: object) -> None:
     """Check a seed."""
     if not is_whole(value):
         raise ValueError(f"seed is a whole number; got {value!r}.")
+
+
+def field_types(options: Any) -> dict[str, Any]:
+    """The types of the fields of a dataclass; without those that cannot be told.
+
+    A name that is imported only under ``TYPE_CHECKING`` does not exist when this is called.
+
+    >>> Made = dataclasses.make_dataclass("Made", [("k", "int", 3), ("of", "Unheard", None)])
+    >>> field_types(Made)
+    {'k': <class 'int'>}
+    """
+    with contextlib.suppress(Exception):
+        return typing.get_type_hints(options)
+    kinds: dict[str, Any] = {}
+    for field in dataclasses.fields(options):
+        own = {"__module__": options.__module__, "__annotations__": {field.name: field.type}}
+        with contextlib.suppress(Exception):
+            kinds |= typing.get_type_hints(type("OneField", (), own))
+    return kinds
 
 
 def fits(name: str, value: object, kind: Any) -> None:

@@ -9,13 +9,28 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import typing
 from typing import Any
 
-from headwidget.scoring import option_checks
+from headwidget.scores import rank
+from headwidget.scores.record import checked_json
+from headwidget.scoring import facts, option_checks
 from headwidget.scoring.contract import Method
+from headwidget.scoring.method_checks import is_text
 
 _BUILT_IN = ("ablation", "gradient", "attribution", "probe", "gating", "relations", "patterns")
+_TAKEN = {
+    **dict.fromkeys(("model", "tasks", "method"), "hw.score"),
+    **dict.fromkeys(("batch_size", "only_correct", "seed", "progress"), "hw.score"),
+    **dict.fromkeys(("asked", "prompts"), "lab.run"),
+}
+"""Keywords that an option could never be set by, and the function that takes them itself."""
+_FUNCTIONS = {
+    "check": "check(model)",
+    "check_tasks": "check_tasks(model, tasks, options)",
+    "steps": "steps(tasks, options)",
+    "usual_batch": "usual_batch(options)",
+}
+"""The functions that a method always has, and how they are called."""
 _registered: dict[str, Method] = {}
 """The methods that users added, by name."""
 
@@ -49,7 +64,7 @@ def register_method(method: Method) -> None:
             "hw.register_method takes a Method of headwidget.scoring.contract: "
             f"Method(name, run, options, signed=…); got a {type(method).__name__}."
         )
-    if not isinstance(method.name, str) or not method.name.strip():
+    if not is_text(method.name):
         raise ValueError(f"a method's name is text that is not empty; got {method.name!r}.")
     if method.name in _BUILT_IN:
         raise ValueError(
@@ -60,8 +75,38 @@ def register_method(method: Method) -> None:
             f"method {method.name!r}: run is a function run(job) that yields chunks; "
             f"got a {type(method.run).__name__}."
         )
+    _check_facts(method)
     _check_options(method)
     _registered[method.name] = method
+
+
+def _check_facts(method: Method) -> None:
+    """Check what a method says about itself."""
+    if method.about != "" and not is_text(method.about):
+        raise TypeError(
+            f"method {method.name!r}: about is text, one sentence on what a score means; "
+            f"got {method.about!r}."
+        )
+    try:
+        rank.check(method.ranked_by)
+    except ValueError as error:
+        raise ValueError(f"method {method.name!r}: {error}") from error
+    if not isinstance(method.signed, bool) and not callable(method.signed):
+        raise TypeError(
+            f"method {method.name!r}: signed is True or False, or a function signed(options); "
+            f"got {method.signed!r}."
+        )
+    for name, call in _FUNCTIONS.items():
+        if not callable(getattr(method, name)):
+            raise TypeError(
+                f"method {method.name!r}: {name} is a function {call}; leave it out where it is "
+                f"not needed; got {getattr(method, name)!r}."
+            )
+    if method.encode is not None and not callable(method.encode):
+        raise TypeError(
+            f"method {method.name!r}: encode is a function encode(tasks, model, options, seed) "
+            f"or None; got {method.encode!r}."
+        )
 
 
 def _check_options(method: Method) -> None:
@@ -77,6 +122,17 @@ def _check_options(method: Method) -> None:
             f"method {method.name!r}: options is a frozen dataclass "
             f"(@dataclasses.dataclass(frozen=True) above a class); got {options!r}."
         )
+    for field in dataclasses.fields(options):
+        if field.name in _TAKEN:
+            raise ValueError(
+                f"method {method.name!r}: {_TAKEN[field.name]} takes {field.name!r} itself, so "
+                "an option of that name could not be set; give it another name."
+            )
+        if not field.init:
+            raise ValueError(
+                f"method {method.name!r}: option {field.name!r} has field(init=False), so it "
+                "could not be set; make it a property, or leave init=False out."
+            )
     try:
         options()
     except TypeError as error:
@@ -109,7 +165,21 @@ def options(method: Method, values: dict[str, Any]) -> Any:
         has = f"its options are {', '.join(fields)}" if fields else "it has no options"
         raise ValueError(f"method {method.name!r} has no option {unknown[0]!r}; {has}.")
     checked = method.options(**values)
-    kinds = typing.get_type_hints(method.options) if values else {}
+    kinds = option_checks.field_types(method.options) if values else {}
     for name, value in values.items():
-        option_checks.fits(name, value, kinds[name])
+        if name in kinds:
+            option_checks.fits(name, value, kinds[name])
     return checked
+
+
+def check_recordable(method: Method, options: Any) -> None:
+    """Check that the scores' record can hold the options."""
+    for name, value in facts.of_options(options).items():
+        try:
+            checked_json({"options": {name: value}})
+        except ValueError as error:
+            raise ValueError(
+                f"method {method.name!r}: option {name!r} cannot be kept in the scores' record: "
+                f"use text, finite numbers, or lists and dicts of them, or one hw.Task; got a "
+                f"{type(value).__name__}, {value!r:.80}."
+            ) from error

@@ -58,7 +58,7 @@ class Scoring:
 
     def steps(self) -> tuple[float, str]:
         """The number of steps and their unit."""
-        return self.method.steps(self.tasks, self.options)
+        return self._checker.steps(self.method.steps(self.tasks, self.options))
 
     def land(self, note: Note) -> Iterator[tuple[EncodedTask, Chunk]]:
         """Score everything; yield each chunk once it is stored.

@@ -92,6 +92,7 @@ def prepare(
     else:
         encoded = chosen.encode(sources, model, checked_options, seed)
     chosen.check_tasks(model, encoded, checked_options)
+    registry.check_recordable(chosen, checked_options)
     return Scoring(model, chosen, checked_options, encoded, batch_size, seed, sources)
 
 

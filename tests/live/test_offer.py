@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import linecache
-from typing import Any
+from typing import Any, Literal
+
+import pytest
 
 import headwidget as hw
 from headwidget.live import offer
 from headwidget.live.field_help import field_help, first_sentence
 from headwidget.methods.probe import Probe
 from tests.support.lab_tools import TASKS, fresh
+from tests.support.own_method import MINE, constant
 
 
 def offered(method: str) -> dict[str, dict[str, Any]]:
@@ -43,6 +46,51 @@ def test_the_lab_sends_the_help_to_the_browser() -> None:
     assert gradient["options"][0]["help"].endswith(".")
     assert gradient["about"].startswith("How fast log p(answer) changes")
     assert lab._offer["tasks"] == [[task.name, len(task)] for task in TASKS]
+
+
+def raises_a_key_error(model: hw.Model) -> None:
+    raise KeyError("x")
+
+
+class Unhashable:
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, job: Any) -> Any:
+        return constant(job)
+
+
+def made(*fields: Any) -> type:
+    return dataclasses.make_dataclass("Made", fields, frozen=True)
+
+
+FAULTY: dict[str, tuple[dict[str, Any], str | None, list[str]]] = {
+    "check": ({"check": raises_a_key_error}, "'mine': its check of the model raised KeyErr", []),
+    "unhashable": ({"run": Unhashable(), "options": made(("k", int, 1))}, None, ["k"]),
+    "type unknown": (
+        {"options": made(("k", "int", 1), ("of", "Unheard", None))},
+        None,
+        ["k"],
+    ),
+    "choice of bytes": (
+        {"options": made(("k", Literal[b"x"], b"x"))},
+        "method 'mine': its options cannot be read: TypeError",
+        [],
+    ),
+    "infinite": ({"options": made(("k", float, float("inf")))}, "options cannot be read", []),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+def test_a_faulty_method_does_not_hide_the_others(fault: str) -> None:
+    changes, why_not, options = FAULTY[fault]
+    hw.register_method(dataclasses.replace(MINE, **changes))
+    lab = hw.live(fresh(), TASKS)
+    *others, mine = lab._offer["methods"]
+    assert len(others) == 7 and all(method["why_not"] is None for method in others)
+    assert mine["name"] == "mine" and (why_not or "") in (mine["why_not"] or "")
+    assert (mine["why_not"] is None) == (why_not is None)
+    if "check" not in changes:
+        assert [option["name"] for option in mine["options"]] == options
 
 
 def test_a_class_whose_source_is_unknown_has_no_help() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,9 @@ from headwidget.live.lock import Lock
 from headwidget.live.pacer import Pacer
 from headwidget.live.runner import Runner
 from headwidget.scoring import score
+from headwidget.scoring.contract import Chunk, Job
 from tests.support.lab_tools import TASKS, at_each_block, fresh, hooked, threads
+from tests.support.own_method import MINE, chunk, values
 
 
 class Owner:
@@ -162,6 +166,39 @@ def test_a_failure_of_the_owner_is_the_runs() -> None:
     owner.wait()
     last = owner.runner.state
     assert (last["state"], last["message"]) == ("failed", "the owner cannot show this.")
+
+
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit])
+def test_a_method_that_ends_the_thread_fails_and_what_is_done_is_kept(
+    error: type[BaseException],
+) -> None:
+    def run(job: Job) -> Iterator[Chunk]:
+        yield chunk(job, runs=(0, 1), values=values(job, 2, *job.model.shape))
+        raise error
+
+    hw.register_method(dataclasses.replace(MINE, run=run))
+    owner = Owner(fresh())
+    owner.start("mine")
+    owner.wait()
+    last = owner.runner.state
+    assert (last["state"], last["kept"]) == ("failed", 2) and not owner.runner.is_busy
+    assert last["message"].startswith(f"method 'mine' raised {error.__name__}; a method ends with")
+    assert owner.runner.scores is not None and owner.runner.scores.partial
+    assert len(owner.runner.scores.runs("one")) == 2
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_an_owner_that_ends_the_thread_fails_the_run(final: bool) -> None:
+    class Leaving(Owner):
+        def show(self, scores: hw.HeadScores, is_final: bool) -> None:
+            if is_final == final:
+                raise SystemExit
+
+    owner = Leaving(fresh())
+    owner.start()
+    owner.wait()
+    assert owner.runner.state["state"] == "failed" and not owner.runner.is_busy
+    assert (owner.runner.scores is not None) == final  # before the first chunk, nothing is done
 
 
 @pytest.mark.parametrize("method", ["gradient", "gating"])

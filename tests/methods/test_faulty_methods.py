@@ -132,6 +132,34 @@ FAULTS: dict[str, tuple[Any, str]] = {
         lambda job: Report({"one": TaskReport(runs=(0,), labels=("fit",))}),
         "method 'mine', task 'one' reported both runs and labels",
     ),
+    "a record that is not JSON": (
+        lambda job: Report(record={"where": np.zeros(3)}),
+        "method 'mine' reported 'where', which cannot be kept in the scores' record",
+    ),
+    "a task's record that is not JSON": (
+        lambda job: Report({"one": TaskReport(record={"loss": float("nan")})}),
+        "method 'mine', task 'one' reported 'loss', which cannot be kept",
+    ),
+    "a name that records use": (
+        lambda job: Report(record={"merged": 3}),
+        "method 'mine' reported 'merged', .*give that fact another name",
+    ),
+    "a warning that is no sentence": (
+        lambda job: Report({"one": TaskReport(record={"warning": 3})}),
+        "method 'mine', task 'one': a report's warning is a sentence; got 3",
+    ),
+    "no record": (
+        lambda job: Report(record=None),  # type: ignore[arg-type]
+        "method 'mine': a report's record is a dict, {} where",
+    ),
+    "a report of no tasks": (
+        lambda job: Report(None),  # type: ignore[arg-type]
+        "method 'mine': a Report's tasks is a dict of TaskReports",
+    ),
+    "a dict as the report of a task": (
+        lambda job: Report({"one": {"runs": (0,)}}),  # type: ignore[dict-item]
+        "method 'mine', task 'one': a Report holds a TaskReport for each task; got a dict",
+    ),
     "report of unknown task": (lambda job: Report({"three": TaskReport()}), "a task 'three'"),
     "labels": (
         lambda job: Report({"one": TaskReport(labels=())}),
@@ -232,6 +260,17 @@ def test_accuracy_counts_only_the_runs_of_which_it_is_known() -> None:
     scores = hw.score(tiny.model("llama"), TASKS[0], "mine", progress=False)
     record = scores.meta["tasks"]["one"]
     assert (record["asked"], record["accuracy"]) == (2, 1.0)
+
+
+def test_what_was_right_may_be_reported_as_a_list() -> None:
+    def run(job: Job) -> Iterator[Chunk | Report]:
+        right: Any = [[1, 0, 1, 1], [0, 0, 0, 0]]
+        yield Report({job.task.name: TaskReport(right=right)})
+        yield chunk(job)
+
+    hw.register_method(dataclasses.replace(MINE, run=run))
+    scores = hw.score(tiny.model("llama"), TASKS[0], "mine", progress=False)
+    assert scores.meta["tasks"]["one"]["accuracy"] == 0.75
 
 
 def test_a_faulty_method_fails_in_the_lab_with_its_sentence() -> None:

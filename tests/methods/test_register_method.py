@@ -157,6 +157,11 @@ class NoDefault:
     size: int
 
 
+@dataclasses.dataclass(frozen=True)
+class NotSettable:
+    size: int = dataclasses.field(default=1, init=False)
+
+
 @pytest.mark.parametrize(
     ("method", "sentence"),
     [
@@ -165,11 +170,21 @@ class NoDefault:
         (dataclasses.replace(MINE, name=""), "a method's name is text that is not empty; got ''"),
         (dataclasses.replace(MINE, name="  "), "a method's name is text that is not empty"),
         (dataclasses.replace(MINE, name=7), "a method's name is text that is not empty; got 7"),  # type: ignore[arg-type]
+        (dataclasses.replace(MINE, name="\ud800"), "a method's name is text that is not empty"),
+        (dataclasses.replace(MINE, about=object()), "method 'mine': about is text, one sentence"),  # type: ignore[arg-type]
         (dataclasses.replace(MINE, name="probe"), "'probe' is a method of headwidget itself"),
         (dataclasses.replace(MINE, run=None), "method 'mine': run is a function"),  # type: ignore[arg-type]
         (dataclasses.replace(MINE, options=dict), "method 'mine': options is a frozen dataclass"),
         (dataclasses.replace(MINE, options=Options()), "'mine': options is a frozen dataclass"),  # type: ignore[arg-type]
         (dataclasses.replace(MINE, options=NotFrozen), "'mine': options is a frozen dataclass"),
+        (
+            dataclasses.replace(MINE, ranked_by="foo"),
+            "method 'mine': ranked_by is 'mean' or 'size'",
+        ),  # type: ignore[arg-type]
+        (dataclasses.replace(MINE, signed="no"), "method 'mine': signed is True or False"),  # type: ignore[arg-type]
+        (dataclasses.replace(MINE, check_tasks=None), "'mine': check_tasks is a function"),  # type: ignore[arg-type]
+        (dataclasses.replace(MINE, encode=3), "'mine': encode is a function"),  # type: ignore[arg-type]
+        (dataclasses.replace(MINE, options=NotSettable), r"'mine': option 'size' has field\(init"),
         (dataclasses.replace(MINE, options=NoDefault), "'mine': every option needs a default"),
     ],
 )
@@ -177,6 +192,38 @@ def test_what_is_no_method_is_refused_with_a_sentence(method: Any, sentence: str
     with pytest.raises((TypeError, ValueError), match=sentence):
         hw.register_method(method)
     assert "mine" not in registry.names()
+
+
+@pytest.mark.parametrize("name", ["seed", "batch_size", "progress", "only_correct", "prompts"])
+def test_an_option_that_could_not_be_set_is_refused(name: str) -> None:
+    options = dataclasses.make_dataclass("Options", [(name, int, 1)], frozen=True)
+    sentence = f"method 'mine': .* takes '{name}' itself.*give it another name"
+    with pytest.raises(ValueError, match=sentence):
+        hw.register_method(dataclasses.replace(MINE, options=options))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.zeros(3), Path("x"), len, float("inf"), float("nan"), (TASKS[0], TASKS[1]), "\ud800"],
+    ids=["array", "path", "function", "inf", "nan", "tasks", "surrogate"],
+)
+def test_an_option_that_no_record_holds_is_refused_before_scoring(value: Any) -> None:
+    def run(job: Job) -> Iterator[Chunk | Report]:
+        raise AssertionError("it is scored already")
+        yield
+
+    options = dataclasses.make_dataclass("Options", [("of", Any, None)], frozen=True)
+    hw.register_method(dataclasses.replace(MINE, run=run, options=options))
+    sentence = "method 'mine': option 'of' cannot be kept in the scores' record: use text"
+    with pytest.raises(ValueError, match=sentence):
+        hw.score(tiny.model("llama"), TASKS, "mine", of=value, progress=False)
+
+
+@pytest.mark.parametrize("steps", [None, (1, 2), ("many", "prompts"), 3, (-1, "prompts")])
+def test_steps_that_are_no_number_and_unit_are_refused(steps: Any) -> None:
+    hw.register_method(dataclasses.replace(MINE, steps=lambda tasks, options: steps))
+    with pytest.raises(TypeError, match=r"method 'mine': steps\(tasks, options\) returns how many"):
+        hw.score(tiny.model("llama"), TASKS, "mine", progress=False)
 
 
 def test_registering_again_replaces_the_method() -> None:
@@ -247,6 +294,16 @@ def test_a_method_says_with_which_options_scores_are_signed() -> None:
     for absolute in (True, False):
         scores = hw.score(tiny.model("llama"), TASKS, "mine", progress=False, abs=absolute)
         assert scores.signed is not absolute
+
+
+def test_an_option_whose_type_is_not_known_is_left_to_the_method() -> None:
+    fields: list[Any] = [("size", "float", 1.0), ("of", "Unheard | None", None)]
+    options = dataclasses.make_dataclass("Options", fields, frozen=True)
+    hw.register_method(dataclasses.replace(MINE, options=options))
+    model = tiny.model("llama")
+    assert hw.score(model, TASKS, "mine", size=2, of="x", progress=False).values("one").max() == 2
+    with pytest.raises(ValueError, match="size is a number; got 'x'"):
+        hw.score(model, TASKS, "mine", size="x", progress=False)
 
 
 @pytest.mark.parametrize("absolute", [True, False])
