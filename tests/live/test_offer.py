@@ -109,7 +109,7 @@ class Mine:
 def run(job):
     yield
 '''
-    filename = "/tmp/ipykernel_1/cell.py"
+    filename = "<ipykernel cell>"
     space: dict[str, Any] = {"__name__": "__main__"}
     linecache.cache[filename] = (len(cell), None, cell.splitlines(keepends=True), filename)
     try:
