@@ -144,3 +144,12 @@ def test_the_strongest_heads_of_a_layer_are_compared_by_the_same_rule() -> None:
     assert hw.difference(b, b, heads="rank").meta["compare"]["sides"][0]["heads"] == {
         "copy": [[2, 0, 1]]
     }
+
+
+@pytest.mark.parametrize("sides", [("size", "mean"), ("mean", "size"), ("size", "size")])
+def test_merged_scores_rank_by_size_where_either_does(sides: tuple[str, str]) -> None:
+    first, second = (
+        hw.HeadScores.from_arrays({task: [[1.0, -3.0]]}, method="mine", ranked_by=ranked_by)
+        for task, ranked_by in zip("ab", sides)
+    )
+    assert (first + second).ranked_by == "size"
