@@ -59,7 +59,6 @@ def prepared(call: str) -> Callable[[], object]:
         list(method.run(Job(model, (work,), len(work.examples), method.options())))
 
     def ablated() -> None:
-        model.look()
         replay = Replay(model, range(len(work.examples)), work.examples)
         with hooks.scoring(model):
             for _ in range(3):

@@ -89,7 +89,6 @@ def ablation(model: Model, alone: EncodedTask, few_shot: EncodedTask) -> list[Ro
 
 
 def every_third(model: Model, work: EncodedTask, turn: int) -> None:
-    model.look()
     replay = Replay(model, range(len(work.examples)), work.examples)
     with hooks.scoring(model):
         for row in range(len(model.layers)):

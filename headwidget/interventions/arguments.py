@@ -8,6 +8,7 @@ from typing import Any
 
 from headwidget.models import Model
 from headwidget.scores import HeadScores
+from headwidget.scores.record import tells_weights
 from headwidget.scoring import option_checks
 
 
@@ -73,17 +74,30 @@ def same_model(name: str, scores: HeadScores, model: Model, stacklevel: int) -> 
             f"the scores {name!r} are of {layers} layers x {heads} heads, {model.name} has "
             f"{rows} x {columns}: they are of another model."
         )
-    weights = scores.record.weights
+    weights, actual = scores.record.weights, model.fingerprint()
+    doubt = None
     if weights is None:
-        warnings.warn(
-            f"the scores {name!r} do not say which weights they are of; they are taken to be "
-            f"{model.name}'s.",
-            stacklevel=stacklevel + 1,
+        doubt = f"do not say which weights they are of; they are taken to be {model.name}'s"
+    elif not tells_weights(weights) or not tells_weights(actual):
+        doubt = (
+            f"cannot be held against {model.name}'s weights, which could not be read then or "
+            "cannot be now (offloaded, or scored by an older headwidget); they are taken to be its"
         )
-    elif weights != model.fingerprint():
+    elif weights != actual:
         raise ValueError(
             f"the scores {name!r} are of other weights "
             f"({scores.record.model or 'unknown model'}) than {model.name}'s: "
             "its top heads are not theirs. "
             "Score this very model, with hw.score(model, …)."
         )
+    elif scores.record.hooks != model.hooked:
+        doubt = (
+            f"were made with hooks on {_names(scores.record.hooks)}, and {model.name} now has "
+            f"hooks on {_names(model.hooked)}"
+        )
+    if doubt is not None:
+        warnings.warn(f"the scores {name!r} {doubt}.", stacklevel=stacklevel + 1)
+
+
+def _names(modules: tuple[str, ...]) -> str:
+    return ", ".join(modules[:3]) or "nothing"

@@ -101,8 +101,6 @@ def read(model: Model, text: str, gates: Gates | None = None, also: int | None =
     batch = collate([0], [Encoded("", ids, (len(ids) - 1,), (ids[-1],))], model)
     why_not = _why_not(model)
     with hooks.scoring(model):
-        if why_not is None:
-            model.look()
         outputs = HeadOutputs(model, batch)
         logits = outputs.run() if why_not is None else forward(model, batch)
         before = logits[0, -1].float().softmax(-1)  # (vocabulary,)
@@ -169,10 +167,9 @@ def towards(model: Model, outputs: HeadOutputs, targets: Sequence[int]) -> Tenso
     Needs no forward.
     """
     norm, posts = attribution.norms(model)
-    u: Any = model.unembedding.weight
-    direction = u.detach()[torch.tensor(targets, device=u.device)].float() - attribution.average(
-        model
-    )
+    u = weights.unembedding(model)
+    chosen = u[torch.tensor(targets, device=u.device)].float()  # (target, width)
+    direction = chosen - attribution.average(model)
     back = norm.back(direction[:, None], outputs.final)  # (target, 1, width)
     return torch.stack(
         [outputs.along(row, back, posts[row]).to(model.device) for row in range(len(model.layers))],
@@ -248,6 +245,8 @@ def _with_text(model: Model, top: Any) -> tuple[tuple[str, float], ...]:
 
 def greedy(model: Model, ids: Sequence[int], gates: Gates, tokens: int = 12) -> list[str]:
     """The model's greedy continuation under each setting of ``gates``, (setting, layer, head)."""
+    if model.one_by_one and len(gates) > 1:
+        return [greedy(model, ids, setting[None], tokens)[0] for setting in gates]
     count = len(gates)
     end = model.tokenizer.eos_token_id
     on = torch.tensor(gates).to(model.device)
@@ -259,8 +258,7 @@ def greedy(model: Model, ids: Sequence[int], gates: Gates, tokens: int = 12) -> 
         step = so_far
         for _ in range(tokens):
             last = torch.full((count, 1), step.shape[1] - 1, device=model.device)
-            with hooks.unembed_at(model, last):
-                logits = model.module(input_ids=step, **cache).logits[:, -1]
+            logits = hooks.logits_at(model, {"input_ids": step, **cache}, last)[:, -1]
             new.append(logits.argmax(-1).to(model.device))
             so_far = torch.cat([so_far, new[-1][:, None]], dim=1)
             step = new[-1][:, None] if grows else so_far

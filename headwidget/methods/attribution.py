@@ -8,14 +8,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from headwidget.models import Layer, Model, hooks
+from headwidget.models import Layer, Model, hooks, weights
+from headwidget.models.foreign import is_hooked_itself
 from headwidget.scoring.batch import Batch, batches, correct, forward
 from headwidget.scoring.contract import Chunk, Job, Method, land
 
@@ -95,9 +95,32 @@ def check(model: Model) -> None:
                 f"attribution reads the weights of {type(module).__name__}, which are "
                 "offloaded; use method='gradient' or 'ablation'."
             )
-    with model.lock:
-        for layer in model.layers:
-            layer.w_o()
+    weights.unembedding(model)
+    for layer in model.layers:
+        layer.w_o()
+    if name := _hook_on_the_way(model):
+        raise ValueError(
+            f"attribution follows what a head writes straight to the logits, but {name} carries a "
+            "hook that is not headwidget's and may change it on that way; remove the hook, or use "
+            "method='gradient' or 'ablation', which run it."
+        )
+
+
+def _hook_on_the_way(model: Model) -> str | None:
+    """The name of a module between heads and logits that has a hook of the user's own."""
+    passed = {id(model.unembedding), id(model.final_norm)}
+    for layer in model.layers:
+        passed |= {id(m) for m in (layer.projection, layer.attention, layer.post_norm)}
+    inner = {id(part) for block in model.blocks for part in block.modules()}
+    inner -= {id(block) for block in model.blocks}
+    for name, module in model.module.named_modules():
+        holds_blocks = id(module) not in inner and any(
+            part is model.blocks[0] for part in module.modules()
+        )
+        is_block = any(module is block for block in model.blocks)
+        if (id(module) in passed or is_block or holds_blocks) and is_hooked_itself(module):
+            return name or "the model"
+    return None
 
 
 def norms(model: Model) -> tuple[FrozenNorm, list[FrozenNorm | None]]:
@@ -117,9 +140,8 @@ def norms(model: Model) -> tuple[FrozenNorm, list[FrozenNorm | None]]:
 def run(job: Job) -> Iterator[Chunk]:
     """A chunk for every batch."""
     model, task = job.model, job.task
-    model.look()
     final_norm, post_norms = norms(model)
-    unembedding: Any = model.unembedding.weight
+    unembedding = weights.unembedding(model)
     mean_logit = average(model)
     for batch in batches(task.examples, model, job.batch_size):
         with hooks.scoring(model):
@@ -138,8 +160,7 @@ def run(job: Job) -> Iterator[Chunk]:
 
 def average(model: Model) -> Tensor:
     """The direction of the mean logit, (width,)."""
-    unembedding: Any = model.unembedding.weight
-    return unembedding.detach().mean(0, dtype=torch.float32)  # type: ignore[no-any-return]
+    return weights.unembedding(model).mean(0, dtype=torch.float32)
 
 
 class HeadOutputs:
@@ -155,14 +176,15 @@ class HeadOutputs:
     def run(self) -> Tensor:
         """The forward; its logits where the answer is read."""
         assert self.model.final_norm is not None
-        with ExitStack() as stack:
-            stack.enter_context(hooks.read(self.model, lambda _, z: self.z.append(self._here(z))))
-            stack.enter_context(hooks.watch(self.model.final_norm, self._see_final))
-            for row, layer in enumerate(self.model.layers):
-                if layer.post_norm is not None:
-                    stack.enter_context(
-                        hooks.watch(layer.projection, functools.partial(self._see_written, row))
-                    )
+        watches = [
+            hooks.read(self.model, lambda _, z: self.z.append(self._here(z))),
+            hooks.watch(self.model.final_norm, self._see_final),
+        ]
+        for row, layer in enumerate(self.model.layers):
+            if layer.post_norm is not None:
+                see = functools.partial(self._see_written, row)
+                watches.append(hooks.watch(layer.projection, see))
+        with hooks.together(*watches):
             return forward(self.model, self.batch)
 
     def along(self, row: int, direction: Tensor, post: FrozenNorm | None) -> Tensor:

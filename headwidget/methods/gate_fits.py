@@ -5,10 +5,8 @@ A prefix that prompts share runs once a fit, and gradients flow through it.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +15,7 @@ from torch import Tensor
 
 from headwidget.models import Model, hooks
 from headwidget.scoring import gated_forward
-from headwidget.scoring.batch import TOKENS, Batch, collate, plan, token_log_probability
+from headwidget.scoring.batch import TOKENS, collate, plan, rows_of, token_log_probability
 from headwidget.scoring.encode import Encoded
 from headwidget.scoring.prefix import belong_together, usable_prefix
 
@@ -65,15 +63,15 @@ class Prompts:
             planned = [everything]  # the groups are too small to fill an update each
         return [(runs, usable_prefix(self.model, [examples[i] for i in runs])) for runs in planned]
 
-    def next(self) -> tuple[gated_forward.Group, npt.NDArray[np.int64], int]:
+    def next(self) -> tuple[gated_forward.Group, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The next update: a group, and which of its prompts each fit sees, (fit, prompt).
 
-        With it the number of tokens of the longest of these prompts.
+        With it the numbers of tokens of these prompts.
         """
         if not self._waiting:
             self._deal()
         at, chosen = self._waiting.pop()
-        return self.groups[at], chosen, int(self.lengths[at][chosen].max())
+        return self.groups[at], chosen, self.lengths[at][chosen]
 
     def _deal(self) -> None:
         """Plan updates that see every prompt once, in a random order.
@@ -151,7 +149,7 @@ class Fits:
         A fit whose loss or slope is not a number goes on by its momentum alone.
         """
         assert self._adam is not None
-        with hooks.frozen(self.model), torch.inference_mode(False), torch.enable_grad():
+        with hooks.differentiating(self.model):
             grad = torch.zeros_like(self.theta)
             nll = torch.zeros(len(self.theta), device=self.theta.device)
             for sign, prompts in zip((1.0, -1.0), self.seen):
@@ -170,15 +168,20 @@ class Fits:
             self._losses.append(torch.stack([nll, -self._pressure * push.detach()]))
 
     def _loss_and_slope(
-        self, group: gated_forward.Group, chosen: npt.NDArray[np.int64], length: int
+        self,
+        group: gated_forward.Group,
+        chosen: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int64],
     ) -> tuple[Tensor, Tensor]:
         """The mean NLL of the answers' tokens, (fit,), and its slope, (fit, layer, head).
 
         As many fits, else prompts, run at once as there is room for.
         """
-        prompts, rest = chosen.shape[1], length - group.prefix
+        prompts, rest = chosen.shape[1], int(lengths.max()) - group.prefix
         fits_at_once = max(1, TOKENS // (group.prefix + prompts * rest))
         prompts_at_once = max(1, (TOKENS - group.prefix) // rest)  # of one fit
+        if self.model.one_by_one:
+            fits_at_once = prompts_at_once = 1
         index = torch.from_numpy(chosen).to(self.theta.device)  # (fit, prompt)
         losses, slopes = [], []
         for start in range(0, len(chosen), fits_at_once):
@@ -189,7 +192,8 @@ class Fits:
             slope = torch.zeros_like(theta)
             for first in range(0, prompts, prompts_at_once):
                 here = rows[:, first : first + prompts_at_once].flatten()
-                batch = pick(group.batch, here, length)
+                longest = lengths[start : start + fits_at_once, first : first + prompts_at_once]
+                batch = rows_of(group.batch, here, int(longest.max()))
                 logits = gated_forward.predictions(self.model, batch, group.prefix, theta.sigmoid())
                 log_p = token_log_probability(logits, batch).reshape(len(rows), -1).sum(1)
                 nll = -log_p.to(theta.device) / tokens  # (fit,)
@@ -218,15 +222,3 @@ class Fits:
                 for name, losses in zip(curve, row):
                     curve[name].append(round(float(losses[finite].mean()), 6))
         return curve
-
-
-def pick(batch: Batch, rows: Tensor, length: int) -> Batch:
-    """The given rows of a batch, one after the other, at most ``length`` tokens long."""
-    columns: dict[str, Any] = {}
-    for f in dataclasses.fields(batch):
-        value = getattr(batch, f.name)
-        columns[f.name] = value[rows] if isinstance(value, Tensor) else value
-    for name in ("ids", "mask"):
-        if columns[name] is not None:
-            columns[name] = columns[name][:, :length]
-    return Batch(**columns)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
-
 from headwidget.models import hooks
-from headwidget.scoring.batch import collate, correct, forward, log_probability, plan
+from headwidget.scoring import slopes
+from headwidget.scoring.batch import collate, correct, plan
 from headwidget.scoring.contract import Chunk, Job, Method, land
 
 
@@ -25,20 +24,16 @@ class Gradient:
 
 
 def run(job: Job) -> Iterator[Chunk]:
-    """A chunk for every batch."""
+    """A chunk for every batch; the slopes of the first are held against small steps."""
     model, task = job.model, job.task
-    for runs in plan(task.examples, model, job.batch_size):
-        with hooks.frozen(model), torch.inference_mode(False), torch.enable_grad():
-            # gradients are needed, also where the caller is in inference mode
+    for number, runs in enumerate(plan(task.examples, model, job.batch_size)):
+        with hooks.differentiating(model):
             batch = collate(runs, [task.examples[i] for i in runs], model)
-            gates = torch.ones(
-                len(batch.runs), *model.shape, device=model.device, requires_grad=True
-            )  # (batch, layer, head)
-            with hooks.gate(model, gates):
-                logits = forward(model, batch)
-            (slope,) = torch.autograd.grad(log_probability(logits, batch).sum(), gates)
-            values = slope.abs() if job.options.abs else slope
-            right = correct(logits.detach(), batch)
+            measured = slopes.slopes(model, batch, find_cuts=number == 0)
+            if number == 0:
+                slopes.check(model, batch, measured, job.seed)
+            values = measured.values.abs() if job.options.abs else measured.values
+            right = correct(measured.logits, batch)
             chunk = land(task.name, batch.runs, slice(None), values, right)
         yield chunk
 

@@ -278,6 +278,7 @@ METHOD = Method(
     together=True,
     check=check,
     encode=encode,
+    runs_model=False,
     steps=lambda tasks, _: (sum(len(task.examples) for task in tasks), "pairs"),
     about="The share of a relation's pairs whose target the head's weights promote.",
 )

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -29,6 +28,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from headwidget.models import hooks
+from headwidget.models.altering import Altered
 from headwidget.models.caches import nothing_kept
 from headwidget.models.model import Layer, Model
 from headwidget.models.weights import working
@@ -40,8 +40,7 @@ Take = Callable[[int, slice, Tensor], None]
 _SOFTMAX = (functional.softmax, torch.softmax, torch.Tensor.softmax)
 
 
-@contextmanager
-def read(model: Model, take: Take, rows: Sequence[int] | None = None) -> Iterator[None]:
+def read(model: Model, take: Take, rows: Sequence[int] | None = None) -> Altered:
     """Call ``take(row, heads, weights)`` as the model runs.
 
     It is called for every attention layer, or those in ``rows``; weights are (batch, head,
@@ -65,13 +64,13 @@ def read(model: Model, take: Take, rows: Sequence[int] | None = None) -> Iterato
 
         return forward
 
-    with ExitStack() as stack:
-        for row in chosen:
-            layer = model.layers[row]
-            stack.enter_context(hooks.stand_in(layer.attention, place(row, layer)))
-        yield
-    if missing := [model.layers[row] for row in chosen if row not in ran]:
-        raise RuntimeError(_unreached(model, missing[0], 0))
+    def check() -> None:
+        if missing := [model.layers[row] for row in chosen if row not in ran]:
+            raise RuntimeError(_unreached(model, missing[0], 0))
+
+    layers = [(row, model.layers[row]) for row in chosen]
+    stand_ins = [hooks.stand_in(layer.attention, place(row, layer)) for row, layer in layers]
+    return Altered(hooks.together(*stand_ins).make, check)
 
 
 def weights(model: Model, ids: Tensor | Sequence[int] | Mapping[str, Any], row: int) -> Tensor:
@@ -99,12 +98,8 @@ def weights(model: Model, ids: Tensor | Sequence[int] | Mapping[str, Any], row: 
         inputs = {"input_ids": prompts, **nothing_kept(model)}
     one_position = torch.zeros_like(inputs["input_ids"][:, :1])  # logits are not needed
     slices: list[Tensor] = []
-    with (
-        hooks.scoring(model),
-        read(model, lambda _, __, of_heads: slices.append(of_heads), [row]),
-        hooks.unembed_at(model, one_position),
-    ):
-        model.module(**inputs)
+    with hooks.scoring(model), read(model, lambda _, __, part: slices.append(part), [row]):
+        hooks.logits_at(model, inputs, one_position)
     return torch.cat(slices, dim=1)
 
 

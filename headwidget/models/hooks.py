@@ -1,21 +1,25 @@
 """Hooks: read z (batch, seq, head, dim) and gate heads.
 
-The only module that registers hooks; each is a context manager that removes its own.
-Attention stays as the user set it (sdpa stays sdpa): only the output projection's input
-and a few modules' calls are touched.
+The only module that registers hooks; each is an :class:`~headwidget.models.altering.Altered`,
+which removes its own. Attention stays as the user set it (sdpa stays sdpa): only the output
+projection's input and a few modules' calls are touched. A hook is registered behind those
+that are there, so z is what the projection receives, whatever others did to it before.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from headwidget.models.altering import Altered, Undo, deliver_signals, entered, together
 from headwidget.models.model import Layer, Model
+
+__all__ = ["together"]
 
 Take = Callable[[int, Tensor], None]
 without_backward = torch.inference_mode
@@ -44,7 +48,8 @@ def stoppable(stop: threading.Event) -> Iterator[None]:
 
 
 def check_stop() -> None:
-    """Raise :class:`Stopped` where this thread was asked to stop."""
+    """Raise where this thread was asked to stop, or Ctrl-C is waiting."""
+    deliver_signals()
     if (stop := _stop_event()) is not None:
         _raise_if_set(stop)
 
@@ -70,8 +75,7 @@ def on_this_thread() -> Callable[[], bool]:
 # ---- heads ----
 
 
-@contextmanager
-def read(model: Model, take: Take) -> Iterator[None]:
+def read(model: Model, take: Take) -> Altered:
     """Call ``take(row, z)`` for every attention layer as the model runs.
 
     ``row`` counts the layers with attention; z is (batch, seq, head, dim).
@@ -88,16 +92,17 @@ def read(model: Model, take: Take) -> Iterator[None]:
     def hook(row: int, layer: Layer, flat: Tensor) -> None:
         take(row, by_head(flat, layer))
 
-    with _on_projections(model, hook):
-        yield
+    return _on_projections(model, hook)
 
 
-@contextmanager
-def gate(model: Model, gates: Tensor, fill: Tensor | None = None) -> Iterator[None]:
+def gate(
+    model: Model, gates: Tensor, fill: Tensor | None = None, at: Tensor | None = None
+) -> Altered:
     """Multiply each head's z by its gate. Ones change nothing, bit for bit.
 
     ``gates`` is (layer, head), or (batch, layer, head) for a gate per sample. With ``fill``
-    (layer, head, dim), what a gate takes away is replaced: ``g * z + (1 - g) * fill``.
+    (layer, head, dim), what a gate takes away is replaced: ``g * z + (1 - g) * fill``. With
+    ``at`` (batch, k), heads are gated at those positions only.
     """
     if gates.shape[-2:] != model.shape:
         raise ValueError(
@@ -108,6 +113,9 @@ def gate(model: Model, gates: Tensor, fill: Tensor | None = None) -> Iterator[No
         z = by_head(flat, layer)  # (batch, seq, head, dim)
         g = gates[..., row, :].to(z.device, z.dtype)  # (head,) or (batch, head)
         g = g[:, None, :, None] if g.dim() == 2 else g[:, None]
+        if at is not None:
+            here = torch.zeros(z.shape[:2], dtype=z.dtype, device=z.device)
+            g = 1 - (1 - g) * here.scatter_(1, at.to(z.device), 1)[:, :, None, None]
         out = z * g
         if fill is not None:
             out = out + (1 - g) * fill[row].to(z.device, z.dtype)
@@ -116,13 +124,19 @@ def gate(model: Model, gates: Tensor, fill: Tensor | None = None) -> Iterator[No
             out.register_hook(lambda _: _raise_if_set(stop))  # type: ignore[no-untyped-call]
         return out.reshape(flat.shape)
 
-    with _on_projections(model, hook):
-        yield
+    return _on_projections(model, hook)
 
 
-@contextmanager
-def unembed_at(model: Model, positions: Tensor) -> Iterator[None]:
-    """Compute logits at ``positions`` (batch, k) only, (batch, k, vocabulary)."""
+def logits_at(model: Model, inputs: dict[str, Any], positions: Tensor) -> Tensor:
+    """A forward's logits at ``positions`` (batch, k), (batch, k, vocabulary).
+
+    Only those are computed, unless the user's hooks must find all positions in their place.
+    """
+    length = inputs["input_ids"].shape[1]
+    if model.one_by_one:
+        logits: Tensor = model.module(**inputs).logits
+        _check_length(model, logits.shape[1], length)
+        return take_positions(logits, positions)
     fired, mine = 0, on_this_thread()
 
     def hook(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -130,22 +144,30 @@ def unembed_at(model: Model, positions: Tensor) -> Iterator[None]:
         if not mine():
             return None
         fired += 1
+        _check_length(model, args[0].shape[1], length)
         return (take_positions(args[0], positions), *args[1:])
 
-    handle = model.unembedding.register_forward_pre_hook(hook)
-    try:
-        yield
-    finally:
-        handle.remove()
+    with Altered(lambda undo: undo(model.unembedding.register_forward_pre_hook(hook).remove)):
+        logits = model.module(**inputs).logits
     if not fired:
         raise RuntimeError(
             f"{type(model.unembedding).__name__}, the unembedding of {model.name}, never ran: "
             "its logits are made elsewhere."
         )
+    return logits
 
 
-@contextmanager
-def watch(module: nn.Module, see: Callable[[Any, Any, Any], None]) -> Iterator[None]:
+def _check_length(model: Model, positions: int, length: int) -> None:
+    """Refuse a model that predicts at other positions than it was fed."""
+    if positions != length:
+        raise ValueError(
+            f"{model.name} was fed {length} tokens and answers at {positions} positions: it adds "
+            "tokens of its own (virtual tokens of prompt tuning?) or drops some, so where the "
+            "answer is predicted is not known. Score the model without what adds them."
+        )
+
+
+def watch(module: nn.Module, see: Callable[[Any, Any, Any], None]) -> Altered:
     """Call ``see(args, kwargs, output)`` after each call of ``module``."""
     mine = on_this_thread()
 
@@ -153,64 +175,104 @@ def watch(module: nn.Module, see: Callable[[Any, Any, Any], None]) -> Iterator[N
         if mine():
             see(args, kwargs, output)
 
-    handle = module.register_forward_hook(hook, with_kwargs=True)
-    try:
-        yield
-    finally:
-        handle.remove()
+    return Altered(lambda undo: undo(module.register_forward_hook(hook, with_kwargs=True).remove))
 
 
-@contextmanager
-def stand_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+def stand_in(module: nn.Module, forward: Callable[..., Any]) -> Altered:
     """Let ``forward`` answer in the module's place."""
-    wrapper = module.__dict__.get("forward")  # accelerate keeps one of its own here
-    original, mine = module.forward, on_this_thread()
+    mine = on_this_thread()
 
-    def answer(*args: Any, **kwargs: Any) -> Any:
-        return (forward if mine() else original)(*args, **kwargs)
+    def make(undo: Undo) -> None:
+        original, wrapper = module.forward, module.__dict__.get("forward")
 
-    module.forward = answer
-    try:
-        yield
-    finally:
+        def answer(*args: Any, **kwargs: Any) -> Any:
+            return (forward if mine() else original)(*args, **kwargs)
+
         if wrapper is None:
-            del module.__dict__["forward"]
-        else:
-            module.forward = wrapper
+            undo(lambda: module.__dict__.pop("forward", None))
+        else:  # accelerate keeps one of its own here
+            undo(lambda: setattr(module, "forward", wrapper))
+        module.forward = answer
+
+    return Altered(make)
 
 
-@contextmanager
-def frozen(model: Model) -> Iterator[None]:
-    """Evaluation mode and no gradients to weights; afterwards everything is as it was.
+# ---- modes ----
 
-    Other threads' scoring waits meanwhile. A plain forward of theirs does not wait, and finds
-    the model in evaluation mode.
+
+def evaluating(model: Model) -> Altered:
+    """Evaluation mode, uncompiled; afterwards everything is as it was.
+
+    Other threads' scoring waits meanwhile. Parameters are not touched, and modules only
+    where they are in training mode or compiled: then another thread that runs the model
+    finds it in evaluation mode, which ``model.disturbances`` tells.
     """
-    with model.lock:
+    modules: list[nn.Module] = []
+    switched, others, mine = False, 0, on_this_thread()
+
+    def count(*_: Any) -> None:
+        nonlocal others
+        others += not mine()
+
+    def make(undo: Undo) -> None:
+        model.shared_lock.take(undo)
         check_stop()
-        training = [m for m in model.module.modules() if m.training]
-        trainable = [p for p in model.module.parameters() if p.requires_grad]
-        try:
-            for m in training:
-                m.training = False
-            for p in trainable:
-                p.requires_grad_(False)
-            yield
-        finally:
-            for m in training:
-                m.training = True
-            for p in trainable:
-                p.requires_grad_(True)
+        modules.extend(model.module.modules())
+        training = [m for m in modules if m.training]
+        compiled = [m for m in modules if m._compiled_call_impl is not None]
+        if compiled:
+            calls = [m._compiled_call_impl for m in compiled]
+            undo(lambda: _set_all(compiled, "_compiled_call_impl", calls))
+            _set_all(compiled, "_compiled_call_impl", [None] * len(calls))
+        if training:
+            undo(model.blocks[0].register_forward_pre_hook(count).remove)
+            undo(lambda: _set_all(training, "training", [True] * len(training)))
+            _set_all(training, "training", [False] * len(training))
+        undo(look_around)
+
+    def look_around() -> None:  # before the modes are given back
+        nonlocal switched
+        switched = any(m.training for m in modules)
+
+    def check() -> None:
+        if switched:
+            raise RuntimeError(
+                f"{model.name} was switched to training mode while it was scored, by another "
+                "thread: scores would depend on dropout. Score it when its training rests."
+            )
+        if others:
+            model.disturbances.add(
+                "Another thread ran the model meanwhile: it is in training mode, and scoring "
+                "switches it to evaluation mode, so those forwards had no dropout."
+            )
+
+    return Altered(make, check)
 
 
-@contextmanager
-def scoring(model: Model) -> Iterator[None]:
-    """Frozen, and nothing kept for a backward.
+def _set_all(modules: list[nn.Module], name: str, values: list[Any]) -> None:
+    for module, value in zip(modules, values):
+        setattr(module, name, value)
+
+
+def scoring(model: Model) -> Altered:
+    """Evaluation mode, and nothing kept for a backward.
 
     Never held across a yield: the caller's own code must not run inside.
     """
-    with frozen(model), without_backward():
-        yield
+    return together(evaluating(model), Altered(lambda undo: entered(without_backward(), undo)))
+
+
+def differentiating(model: Model) -> Altered:
+    """Evaluation mode, and gradients are kept, also where the caller has switched them off."""
+
+    def make(undo: Undo) -> None:
+        entered(torch.inference_mode(False), undo)
+        entered(torch.enable_grad(), undo)
+
+    return together(evaluating(model), Altered(make))
+
+
+# ---- shapes ----
 
 
 def by_head(flat: Tensor, layer: Layer) -> Tensor:
@@ -224,10 +286,7 @@ def take_positions(hidden: Tensor, positions: Tensor) -> Tensor:
     return hidden[rows, positions.to(hidden.device)]
 
 
-@contextmanager
-def _on_projections(
-    model: Model, hook: Callable[[int, Layer, Tensor], Tensor | None]
-) -> Iterator[None]:
+def _on_projections(model: Model, hook: Callable[[int, Layer, Tensor], Tensor | None]) -> Altered:
     """Run ``hook(row, layer, z)`` before every output projection.
 
     A tensor that it returns replaces the projection's input.
@@ -252,14 +311,17 @@ def _on_projections(
 
         return before
 
-    with ExitStack() as stack:
-        stack.callback(model.layers[0].block.register_forward_pre_hook(count).remove)
+    def make(undo: Undo) -> None:
+        undo(model.layers[0].block.register_forward_pre_hook(count).remove)
         for row, layer in enumerate(model.layers):
-            stack.callback(layer.projection.register_forward_pre_hook(place(row, layer)).remove)
-        yield
-    if ran and not all(fired):
-        silent = model.layers[fired.index(0)].name
-        raise RuntimeError(
-            f"{silent} was never called while the model ran, so its heads could not be reached "
-            "(does the layer use its weight directly?)."
-        )
+            undo(layer.projection.register_forward_pre_hook(place(row, layer)).remove)
+
+    def check() -> None:
+        if ran and not all(fired):
+            silent = model.layers[fired.index(0)].name
+            raise RuntimeError(
+                f"{silent} was never called while the model ran, so its heads could not be "
+                "reached (does the layer use its weight directly?)."
+            )
+
+    return Altered(make, check)

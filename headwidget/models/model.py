@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import threading
-import weakref
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from headwidget.models import foreign
+from headwidget.models.altering import Altered
 from headwidget.models.families import FAMILIES, Family
-from headwidget.models.weights import is_conv1d, is_plain, linear_weight, submodule
+from headwidget.models.fingerprint import fingerprint
+from headwidget.models.locks import SharedLock
+from headwidget.models.weights import is_conv1d, linear_weight, submodule
+from headwidget.models.wrappers import unwrapped
 
 
 @dataclass(eq=False)
@@ -31,16 +33,16 @@ class Layer:
     head_dim: int
     inside: bool
     """Is the projection part of the attention module, whose output is then projected?"""
-    plain: bool | None = None
-    """Is the projection just its weight? Set by :meth:`look`; an adapter, a quantiser or a
-    hook may make it more."""
+
+    @property
+    def plain(self) -> bool:
+        """Is the projection just its weight? An adapter or a quantiser makes it more."""
+        return self._weight() is not None
 
     def w_o(self) -> Tensor:
         """W_O by head, (head, head_dim, width); a view of the live weight."""
-        if self.plain is None:
-            self.look()
         weight = self._weight()
-        if weight is None or not self.plain:
+        if weight is None:
             raise TypeError(
                 f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as "
                 "plain numbers (quantised, adapted, or offloaded to disk?); load the model whole, "
@@ -49,39 +51,30 @@ class Layer:
             )
         return weight.reshape(self.heads, self.head_dim, -1)
 
-    def writes(self, z: Tensor, head: int) -> Tensor:
-        """What one head with output ``z`` (…, head_dim) writes, without the bias, (…, width).
+    def without(self, head: int, lost: Tensor, z: Tensor, attended: Tensor) -> Tensor:
+        """The attention module's output once ``lost`` is taken off a head's output.
 
-        Its rows of W_O are used where they can be read, else the layer itself.
+        ``lost`` is (batch, seq, head_dim), ``z`` all heads' outputs (batch, seq, heads *
+        head_dim), ``attended`` the attention module's output (batch, seq, width). The head's
+        rows of W_O are used where they can be read, else the whole projection.
         """
-        weight = self._weight() if self.plain else None
         rows = slice(head * self.head_dim, (head + 1) * self.head_dim)
-        if weight is not None:
-            return z @ weight[rows]
-        all_heads = z.new_zeros(*z.shape[:-1], self.heads * self.head_dim)
-        bias: Tensor = self.projection(all_heads)
-        all_heads[..., rows] = z
-        written: Tensor = self.projection(all_heads)
-        return written - bias
-
-    def look(self) -> None:
-        """Find out whether the projection does what its weight says.
-
-        The host waits for the device here, so this belongs before a loop, never in it.
-        """
         weight = self._weight()
-        self.plain = weight is not None and is_plain(self.projection, weight)
+        if self.inside and weight is not None:
+            return attended - lost @ weight[rows]
+        changed = z.clone()
+        changed[..., rows] -= lost
+        if not self.inside:
+            return changed
+        difference: Tensor = self.projection(changed) - self.projection(z)
+        return attended + difference
 
     def _weight(self) -> Tensor | None:
-        """What looks like W_O, (heads * head_dim, width); None where it cannot be read."""
+        """W_O, (heads * head_dim, width); None where it cannot be read."""
         weight = linear_weight(self.projection)
         if weight is None or weight.shape[0] != self.heads * self.head_dim:
             return None
         return weight
-
-
-_LOCKS: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
-_LOCKING = threading.Lock()
 
 
 class Model:
@@ -91,8 +84,9 @@ class Model:
     """
 
     def __init__(self, module: Any, tokenizer: Any, *, name: str | None = None) -> None:
-        self.module: Any = module
-        """The model, as transformers made it."""
+        self.module: Any = unwrapped(module)
+        """The model, as transformers made it: a wrapper of torch.compile or peft is taken off."""
+        module = self.module
         self.tokenizer = tokenizer
         self.config: Any = module.config
         self.name: str = name or getattr(self.config, "_name_or_path", "") or type(module).__name__
@@ -121,12 +115,33 @@ class Model:
                 "AutoModelForMaskedLM."
             )
         self.unembedding: nn.Module = unembedding
+        self.shared_lock = SharedLock(module)
+        self.batch_dependent = False
+        """Does the answer to a prompt depend on the prompts beside it? Found out by
+        :func:`headwidget.scoring.trust.check`."""
+        self.checked: int | None = None
+        """The state of the model when that check was last passed."""
+        self.disturbances: set[str] = set()
+        """What other threads did to the model while it was scored, in sentences."""
 
     @property
-    def lock(self) -> threading.RLock:
+    def lock(self) -> Altered:
         """Only one thread may run the model at a time: hooks and gates act on all its calls."""
-        with _LOCKING:
-            return _LOCKS.setdefault(self.module, threading.RLock())
+        return self.shared_lock.held()
+
+    @property
+    def hooked(self) -> tuple[str, ...]:
+        """The names of the modules that carry hooks of the user's own."""
+        return foreign.hooked_modules(self.module)
+
+    @property
+    def one_by_one(self) -> bool:
+        """Must prompts run one at a time, unpadded, by whole forwards?
+
+        So it is with hooks of the user's own, which may act on any position (the last, say,
+        which in a batch is padding), and where the prompts of a batch affect each other.
+        """
+        return self.batch_dependent or foreign.has_foreign_hooks(self.module)
 
     @property
     def encoder(self) -> bool:
@@ -146,9 +161,10 @@ class Model:
         """Can several prompts go on from the keys and values of one prefix?
 
         Not in an encoder, where every token sees all others, nor in a hybrid model, whose
-        blocks without attention keep more than keys and values.
+        blocks without attention keep more than keys and values, nor where prompts run
+        :attr:`one_by_one`.
         """
-        return not self.encoder and not self.hybrid
+        return not self.encoder and not self.hybrid and not self.one_by_one
 
     def switches_rope(self, length: int) -> bool:
         """Does the model rotate an input of ``length`` tokens the long way (longrope)?
@@ -194,23 +210,9 @@ class Model:
         return submodule(self.module, self.family.final_norm) if self.family.final_norm else None
 
     def fingerprint(self) -> str:
-        """A short hash over a sample of every weight of every layer.
-
-        It tells a fine-tuned model from its base where their names do not.
-        """
-        digest = hashlib.sha256()
-        for block in self.blocks:
-            for parameter in (p for p in block.parameters() if not p.is_meta):
-                flat = parameter.detach().reshape(-1)
-                sample = flat[:: max(1, len(flat) // 64)]
-                digest.update(sample.cpu().contiguous().view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()[:16]
-
-    def look(self) -> None:
-        """Find out which layers' W_O can be read as plain numbers, once before a loop."""
-        with self.lock:
-            for layer in self.layers:
-                layer.look()
+        """A short text that tells the model's weights from others; "unknown" where they
+        cannot be read."""
+        return fingerprint(self.module)
 
     @property
     def vocabulary(self) -> int:
@@ -285,12 +287,25 @@ def _find_layers(
         layers.append(
             Layer(index, block, attention, projection, post, name, heads, head_dim, inside)
         )
+    _check_apart(layers)
     if not layers:
         raise ValueError(
             f"no layer of {type(module).__name__} has attention at "
             f"{family.blocks}.*.{family.attention}; there are no heads to score."
         )
     return tuple(holder), tuple(layers)
+
+
+def _check_apart(layers: list[Layer]) -> None:
+    """Refuse layers that share a module: its heads have one score, and a call tells no layer."""
+    first: dict[int, Layer] = {}
+    for layer in layers:
+        twin = first.setdefault(id(layer.projection), layer)
+        if twin is not layer:
+            raise ValueError(
+                f"layers {twin.index} and {layer.index} share {twin.name}: one module runs in "
+                "both, so headwidget cannot tell their heads apart."
+            )
 
 
 def _kv_heads(text: Any) -> int:

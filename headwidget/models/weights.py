@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from headwidget.models.foreign import has_foreign_hooks, is_hooked_itself
+
 if TYPE_CHECKING:
     from headwidget.models.model import Layer, Model
 
@@ -25,28 +27,28 @@ def is_conv1d(module: nn.Module) -> bool:
 
 
 def linear_weight(module: nn.Module) -> Tensor | None:
-    """The weight of a linear map, (in, out); None where it cannot be read."""
+    """The weight of a linear map, (in, out); None where it cannot be read.
+
+    Nor is it given where the module does more than its weight says: an adapter may be too
+    small to be seen in numbers, so the module's own code decides, not a probe.
+    """
     weight = getattr(module, "weight", None)
-    if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.dim() != 2:
+    if not _is_plain(module) or not isinstance(weight, Tensor) or weight.dim() != 2:
         return None
-    if weight.is_meta or weight.dtype.itemsize < 2:  # offloaded, or quantised to 8 bits
+    quantised = not weight.is_floating_point() or weight.dtype.itemsize < 2
+    if quantised or weight.is_meta or hasattr(weight, "__tensor_flatten__"):  # torchao, offloaded
         return None
     return weight if is_conv1d(module) else weight.T  # nn.Linear keeps (out, in)
 
 
-def is_plain(module: nn.Module, weight: Tensor) -> bool:
-    """Does a linear map do what its weight (in, out) says?
-
-    An adapter, a quantiser or a hook may make it more.
-    """
-    ramp = torch.linspace(-1, 1, len(weight), device=weight.device).cos()
-    probe = ramp.to(weight.dtype)[None, None]  # (1, 1, in)
-    with torch.no_grad():
-        output = module(probe) - module(torch.zeros_like(probe))
-        expected = probe @ weight
-    size = expected.abs().max() + 1e-12
-    tolerance = 1e-3 if weight.dtype.itemsize >= 4 else 5e-2
-    return torch.allclose(output / size, expected / size, rtol=0, atol=tolerance)
+def _is_plain(module: nn.Module) -> bool:
+    """Does the module multiply by its weight, add its bias, and do nothing else?"""
+    kind = type(module)
+    if "forward" in module.__dict__ and is_hooked_itself(module):
+        return False  # a forward of the user's
+    from_transformers = kind.__module__.startswith("transformers.")
+    known = from_transformers and kind.__name__ in ("Conv1D", "FalconLinear")
+    return known or kind.forward is nn.Linear.forward
 
 
 def submodule(module: nn.Module, path: str) -> nn.Module | None:
@@ -93,7 +95,7 @@ def values(model: Model, layer: Layer) -> Values:
             "where it is: hw.register(hw.Family(…, value=…, packed=…))."
         )
     weight = linear_weight(module)
-    if weight is None or not is_plain(module, weight):
+    if weight is None:
         raise TypeError(
             f"{name} is a {type(module).__name__} whose weight cannot be read as plain numbers "
             "(quantised, adapted, or offloaded to disk?); load the model whole, unquantised and "
@@ -129,7 +131,9 @@ def _value_rows(rows: Tensor, heads: int, groups: int, dim: int, packed: str | N
 
 def embedded(model: Model, tokens: Tensor) -> Tensor:
     """The embeddings of ``tokens``, (token, width), as the model's embedding gives them."""
-    embeddings: Tensor = model.module.get_input_embeddings()(tokens.to(model.device))
+    embedding = model.module.get_input_embeddings()
+    _check_unhooked(model, embedding)
+    embeddings: Tensor = embedding(tokens.to(model.device))
     return embeddings
 
 
@@ -139,8 +143,8 @@ def unembedding(model: Model) -> Tensor:
     if weight is None:
         raise TypeError(
             f"the unembedding of {model.name}, a {type(model.unembedding).__name__}, cannot be "
-            "read as plain numbers (quantised, or offloaded to disk?); load the model whole and "
-            "unquantised."
+            "read as plain numbers (quantised, or offloaded to disk?); load the model whole, "
+            "unquantised and merged."
         )
     width = model.layers[0].w_o().shape[-1]
     if weight.shape[0] != width:
@@ -165,7 +169,20 @@ def first_mlp(model: Model, e: Tensor) -> Tensor:
             "hw.register(hw.Family(…, mlp=…, mlp_norm=…)), or leave the first MLP out: mlp=False."
         )
     modules = [*norms[:1], *mlp]
+    for module in modules:
+        _check_unhooked(model, module)
     return torch.cat([_through(modules, rows) for rows in torch.split(e, ROWS)])
+
+
+def _check_unhooked(model: Model, module: nn.Module) -> None:
+    """Refuse hooks on a module that reads words by themselves: they were made for prompts."""
+    if has_foreign_hooks(module):
+        name = next(name for name, part in model.module.named_modules() if part is module)
+        raise ValueError(
+            f"{name} of {model.name} carries a hook that is not headwidget's, and words are sent "
+            "through it by themselves here, not in prompts, so the hook would act where it should "
+            "not; remove it first (or, for the first MLP, ask for mlp=False)."
+        )
 
 
 def _through(modules: list[nn.Module], rows: Tensor) -> Tensor:

@@ -253,13 +253,20 @@ class HeadScores:
         return {task: self.values(task) for task in tasks}
 
     def __add__(self, other: HeadScores) -> HeadScores:
-        """The runs of both, for scores of the same model and method.
+        """The runs of both, as :meth:`merge` gives them."""
+        return self.merge(other) if isinstance(other, HeadScores) else NotImplemented
 
-        Tasks that only one has are kept as they are.
+    def merge(self, other: HeadScores, *, trust: bool = False) -> HeadScores:
+        """The runs of both, for scores of the same model and method; ``a + b`` does the same.
+
+        Tasks that only one has are kept as they are. Where the weights could not be read when
+        the scores were made (offloaded, say), ``trust=True`` says that they are the same.
         """
         if not isinstance(other, HeadScores):
-            return NotImplemented
-        return HeadScores.from_arrays(**merge.merged(self, other))
+            raise TypeError(
+                f"scores are merged with scores of hw.score or hw.open; got {type(other).__name__}."
+            )
+        return HeadScores.from_arrays(**merge.merged(self, other, trust=trust))
 
     # ---- out ----
 

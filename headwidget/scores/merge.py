@@ -8,25 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwidget.scores.record import Record, TaskRecord
+from headwidget.scores.record import Record, TaskRecord, tells_weights
 
 if TYPE_CHECKING:
     from headwidget.scores.head_scores import HeadScores
     from headwidget.scores.reduce import Array
 
-_SAME = ("model", "revision", "weights", "options")
+_SAME = ("model", "revision", "hooks", "options")
 """The fields of a record that must agree."""
 _SHARES = {"accuracy": "asked", "beats_foil": "foils"}
 """Shares of a task, and the number of prompts that each is taken over."""
 _COUNTS = ("prompts", "asked", "foils", "tokenised_differently_with_answer")
 
 
-def merged(a: HeadScores, b: HeadScores) -> dict[str, Any]:
+def merged(a: HeadScores, b: HeadScores, *, trust: bool = False) -> dict[str, Any]:
     """The runs of both, as keyword arguments of ``HeadScores.from_arrays``.
 
-    Tasks that only one has are kept as they are.
+    Tasks that only one has are kept as they are. ``trust`` takes the word of the caller that
+    both are of the same weights, where their records do not tell.
     """
     _check_same(a, b)
+    _check_weights(a.record.weights, b.record.weights, trust)
     tasks = list(dict.fromkeys(a.tasks + b.tasks))
     holders = {task: [s for s in (a, b) if task in s.tasks] for task in tasks}
     for task in tasks:
@@ -78,6 +80,22 @@ def _check_same(a: HeadScores, b: HeadScores) -> None:
                 "only runs of the same model and method can be merged; "
                 f"{what} is {here!r} here and {there!r} there."
             )
+
+
+def _check_weights(here: str | None, there: str | None, trust: bool) -> None:
+    """Refuse scores of other weights, and those whose weights were not there to read."""
+    if tells_weights(here) and tells_weights(there) and here != there:
+        raise ValueError(
+            "only runs of the same model and method can be merged; "
+            f"weights is {here!r} here and {there!r} there."
+        )
+    unclear = not (tells_weights(here) and tells_weights(there))
+    if unclear and (here, there) != (None, None) and not trust:
+        raise ValueError(
+            f"whether both scores are of the same weights is not known: weights is {here!r} here "
+            f"and {there!r} there (offloaded, or scored by an older headwidget). If you know "
+            "that they are, merge them by a.merge(b, trust=True)."
+        )
 
 
 def _repeated(a: HeadScores, b: HeadScores, task: str) -> int:

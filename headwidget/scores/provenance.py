@@ -37,6 +37,10 @@ def about(scores: HeadScores) -> list[list[str]]:
         ("left out", _written(record.sources, "left_out")),
     ]
     pairs += [(field, _written(record.sources, field)) for field in _FIELDS]
+    pairs += [
+        ("hooks of the user's", _written(record.sources, "hooks")),
+        ("prompts", "one at a time" if any(s.one_by_one for s in record.sources) else ""),
+    ]
     if scores.partial:
         pairs.append(("partial", "stopped before every prompt was done"))
     pairs.append(("drawn by", f"headwidget {headwidget.__version__}"))

@@ -159,6 +159,22 @@ class Comparison(JsonFields):
     sides: tuple[ComparedSide, ...] = several(fields_of(ComparedSide))
 
 
+UNKNOWN_WEIGHTS = "unknown"
+"""The fingerprint of weights that could not be read."""
+FINGERPRINT_MARK = "w2-"
+"""Begins every fingerprint that tells weights apart. The first ones, without it, did not see
+what was done to heads."""
+
+
+def tells_weights(weights: str | None) -> bool:
+    """Does a fingerprint tell weights apart?
+
+    >>> tells_weights("w2-0123456789abcdef"), tells_weights("unknown"), tells_weights(None)
+    (True, False, False)
+    """
+    return weights is not None and weights.startswith(FINGERPRINT_MARK)
+
+
 def _axes(value: Any) -> Any:
     """Two texts that are not empty."""
     texts = list_of(text)(value)
@@ -190,6 +206,10 @@ class Record(JsonFields):
     device: str | None = optional(text)
     attention: str | None = optional(text)
     """The implementation of attention that ran."""
+    hooks: tuple[str, ...] = several(text)
+    """The modules that carried hooks of the user's own."""
+    one_by_one: bool | None = optional(flag)
+    """Were prompts run one at a time, because of such hooks or as they affect each other?"""
     options: Mapping[str, Any] | None = optional(json_object)
     """The method's options, by name."""
     seed: int | None = optional(whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -122,8 +123,10 @@ def plan(
     """Which examples run together, as indices.
 
     Neighbours in ``order`` (by default, of like length) share a batch up to ``batch_size``,
-    where ``together`` allows it.
+    where ``together`` allows it. A model that must run prompts one by one gets them so.
     """
+    if model.one_by_one:
+        batch_size = 1
     planned: list[list[int]] = []
     for i in sorted(range(len(examples)), key=lambda i: order(examples[i])):
         example = examples[i]
@@ -149,11 +152,21 @@ def batches(examples: Sequence[Encoded], model: Model, batch_size: int | None) -
         yield collate(runs, [examples[i] for i in runs], model)
 
 
+def rows_of(batch: Batch, rows: Tensor, length: int | None = None) -> Batch:
+    """The given rows of a batch, one after the other, at most ``length`` tokens long."""
+    columns: dict[str, Any] = {"runs": tuple(range(len(rows)))}
+    for field in dataclasses.fields(batch)[1:]:
+        value = getattr(batch, field.name)
+        columns[field.name] = value[rows] if isinstance(value, Tensor) else value
+    for name in ("ids", "mask"):
+        if columns[name] is not None:
+            columns[name] = columns[name][:, :length]
+    return Batch(**columns)
+
+
 def forward(model: Model, batch: Batch) -> Tensor:
     """Logits where the answer is predicted, (batch, k, vocabulary)."""
-    with hooks.unembed_at(model, batch.at):
-        logits: Tensor = model.module(**batch.inputs(model)).logits
-    return logits
+    return hooks.logits_at(model, batch.inputs(model), batch.at)
 
 
 def log_probability(logits: Tensor, batch: Batch) -> Tensor:

@@ -176,6 +176,8 @@ class Method:
 
     Half of it is tried where memory runs out. None: as many as the engine's batches hold.
     """
+    runs_model: bool = True
+    """Does it run the model? False for a method that reads weights alone."""
     about: str = ""
     """What a score means, in one sentence."""
 

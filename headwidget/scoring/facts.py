@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from headwidget.scores.record import Record, TaskRecord
 from headwidget.scoring.encode import Encoded, has_foil
+from headwidget.scoring.trust import precision
 from headwidget.tasks import Task
 
 if TYPE_CHECKING:
@@ -31,9 +32,11 @@ def of_run(model: Model, options: Any, seed: int, batch_size: int | None) -> Rec
         weights=model.fingerprint(),
         family=model.family.name,
         n_kv_heads=model.n_kv_heads,
-        dtype=str(model.dtype).removeprefix("torch."),
+        dtype=_dtype(model),
         device=str(model.device),
         attention=str(getattr(model.config, "_attn_implementation", "")),
+        hooks=model.hooked,
+        one_by_one=True if model.one_by_one else None,
         options=of_options(options),
         seed=seed,
         batch_size=batch_size,
@@ -45,6 +48,12 @@ def of_run(model: Model, options: Any, seed: int, batch_size: int | None) -> Rec
             "python": platform.python_version(),
         },
     )
+
+
+def _dtype(model: Model) -> str:
+    """The weights' dtype, and that of an autocast that was on while they ran."""
+    weights, computed = (str(d).removeprefix("torch.") for d in (model.dtype, precision(model)))
+    return weights if weights == computed else f"{weights}, autocast to {computed}"
 
 
 def as_json(record: Record, reported: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from headwidget.models import Model, hooks
 from headwidget.models.caches import PrefixCache, kept_in
+from headwidget.scoring import trust
 from headwidget.scoring.batch import (
     MOST_LOGITS,
     TOKENS,
@@ -57,6 +58,8 @@ class Group:
     def room(self, model: Model, batch_size: int | None) -> int:
         """For how many settings the prompts run at once."""
         prompts, length = self.batch.ids.shape
+        if model.one_by_one:
+            return 1
         if batch_size is not None:
             return max(1, batch_size // prompts)
         logits = prompts * self.batch.at.shape[1] * int(model.config.get_text_config().vocab_size)
@@ -74,6 +77,7 @@ def run(
 
     The first settings land first.
     """
+    trust.check(model, examples)
     grouped = groups(model, examples, batch_size)
     step = min(group.room(model, batch_size) for group in grouped)
     for start in range(0, len(gates), step):
@@ -131,16 +135,15 @@ def _run_prefix(model: Model, ids: Tensor, gates: Tensor) -> PrefixCache:
     past = PrefixCache()
     # The prefix predicts nothing: one position is unembedded.
     first = torch.zeros(len(gates), 1, dtype=torch.long, device=ids.device)
-    with hooks.gate(model, gates), hooks.unembed_at(model, first):
-        model.module(input_ids=ids, **kept_in(past))
+    with hooks.gate(model, gates):
+        hooks.logits_at(model, {"input_ids": ids, **kept_in(past)}, first)
     return past
 
 
 def _go_on(model: Model, batch: Batch, past: PrefixCache, prefix: int) -> Tensor:
     """Logits where the answers are predicted, from the tokens that follow the prefix."""
-    with hooks.unembed_at(model, batch.at - prefix):
-        logits: Tensor = model.module(input_ids=batch.ids[:, prefix:], **kept_in(past)).logits
-    return logits
+    inputs = {"input_ids": batch.ids[:, prefix:], **kept_in(past)}
+    return hooks.logits_at(model, inputs, batch.at - prefix)
 
 
 def tiled(batch: Batch, times: int) -> Batch:

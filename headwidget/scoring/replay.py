@@ -10,7 +10,6 @@ the arguments that the model itself passed to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,18 +104,17 @@ class Replay:
     def _capture(self) -> Tensor:
         """One plain forward that notes how each block is called; logits at the answer."""
         if not self.prefix:
-            with hooks.unembed_at(self.model, self.at):
-                return self._noting(self.batch.inputs(self.model))
+            return self._noting(self.batch.inputs(self.model), self.at)
         past = self.plain_past = self._new_past()
         ids = self.batch.ids[:1, : self.prefix].expand(self.copies, -1)
         one_position = torch.zeros(self.copies, 1, dtype=torch.long, device=ids.device)
-        with hooks.unembed_at(self.model, one_position):  # the prefix predicts nothing
-            self._noting({"input_ids": ids, **kept_in(past)})
-        with hooks.unembed_at(self.model, self.at):
-            return self._noting({"input_ids": self.batch.ids[:, self.prefix :], **kept_in(past)})
+        # the prefix predicts nothing
+        self._noting({"input_ids": ids, **kept_in(past)}, one_position)
+        rest = {"input_ids": self.batch.ids[:, self.prefix :], **kept_in(past)}
+        return self._noting(rest, self.at)
 
-    def _noting(self, inputs: dict[str, Any]) -> Tensor:
-        """Logits of a forward whose calls of blocks become a new part."""
+    def _noting(self, inputs: dict[str, Any], positions: Tensor) -> Tensor:
+        """Logits at ``positions`` of a forward whose calls of blocks become a new part."""
         calls: list[_Call] = []
         first_hidden: list[Tensor] = []
 
@@ -127,10 +125,8 @@ class Replay:
                 first_hidden.append(hidden)
             calls.append(_Call(tuple(rest), kwargs, isinstance(out, tuple)))
 
-        with ExitStack() as stack:
-            for block in self.model.blocks:
-                stack.enter_context(hooks.watch(block, see))
-            logits: Tensor = self.model.module(**inputs).logits
+        with hooks.together(*(hooks.watch(block, see) for block in self.model.blocks)):
+            logits = hooks.logits_at(self.model, inputs, positions)
         if len(calls) != len(self.model.blocks):
             raise RuntimeError(
                 f"{self.model.name} ran {len(calls)} of its {len(self.model.blocks)} layers once "
@@ -290,12 +286,7 @@ class Replay:
             at_answer = torch.zeros(lost.shape[:2], dtype=lost.dtype, device=lost.device)
             at_answer.scatter_(1, self.at.to(lost.device), 1)
             lost = lost * at_answer[..., None]
-        before = _first(part.attended)[rows]
-        if layer.inside:
-            return before - layer.writes(lost, head)
-        after = before.clone()
-        after[..., columns] -= lost
-        return after
+        return layer.without(head, lost, part.z[rows], _first(part.attended)[rows])
 
     def _rerun(
         self, part: _Part, layer: Layer, attended: Tensor, past: PrefixCache | None
@@ -338,10 +329,9 @@ class Replay:
         blocks, calls = self.model.blocks, self.parts[-1].calls
         repeats = len(hidden) // len(self.batch.answer)
         ids = self.batch.answer.repeat(repeats, 1)  # any of that shape: no block reads them
-        with ExitStack() as stack:
-            for block, call in zip(blocks[:-1], calls):
-                stack.enter_context(hooks.stand_in(block, _passes_on(call)))
-            stack.enter_context(hooks.stand_in(blocks[-1], _passes_on(calls[-1], hidden)))
+        stand_ins = [hooks.stand_in(block, _passes_on(call)) for block, call in zip(blocks, calls)]
+        stand_ins[-1] = hooks.stand_in(blocks[-1], _passes_on(calls[-1], hidden))
+        with hooks.together(*stand_ins):
             logits: Tensor = self.model.module(input_ids=ids, **nothing_kept(self.model)).logits
         return logits
 

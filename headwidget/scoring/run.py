@@ -14,7 +14,7 @@ import numpy.typing as npt
 from headwidget.models import Model
 from headwidget.scores import HeadScores, chance
 from headwidget.scores.record import Dropped, Record, TaskRecord, digest
-from headwidget.scoring import facts
+from headwidget.scoring import facts, trust
 from headwidget.scoring.batch import answered, plan
 from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
 from headwidget.scoring.encode import EncodedTask
@@ -53,6 +53,7 @@ class Scoring:
         self._score_store = ScoreStore(self.model.shape)
         self._checker = Checker(self.method.name, self.model)
         self._aspects: list[str] | None = None
+        self._versions: int | None = None  # of the weights, when scoring began
 
     # ---- running ----
 
@@ -65,6 +66,7 @@ class Scoring:
 
         ``note(what, steps)`` is called for every step that is done.
         """
+        self._check_model()
         counted = self._counted(note)
         groups = [self.tasks] if self.method.together else [[task] for task in self.tasks]
         for tasks in groups:
@@ -76,6 +78,22 @@ class Scoring:
                 yield task, chunk
             for task in tasks:
                 self._checker.complete(task, self._expected(task), len(self.done(task)))
+
+    def _check_model(self) -> None:
+        """Check the live model once, before anything is asked of it."""
+        if self._versions is not None or not self.method.runs_model:
+            return
+        self.model.disturbances.clear()
+        self._versions = trust.weight_versions(self.model)
+        for task in self.tasks:
+            trust.check(self.model, task.examples)
+
+    def _disturbances(self) -> list[str]:
+        """What others did to the model meanwhile, in sentences."""
+        sentences = sorted(self.model.disturbances)
+        if self._versions not in (None, trust.weight_versions(self.model)):
+            sentences.append("The model's weights were changed while it was scored.")
+        return sentences
 
     def _run(self, tasks: Sequence[EncodedTask], note: Note) -> Iterator[Chunk]:
         """The chunks of one job; its reports are taken in here."""
@@ -188,6 +206,7 @@ class Scoring:
 
     def keep_correct(self) -> None:
         """Leave out the prompts whose answer is not the model's own first choice."""
+        self._check_model()
         tasks, sources = [], []
         for task, source in zip(self.tasks, self.sources):
             right = answered(self.model, task.examples, self.batch_size)
@@ -316,7 +335,7 @@ class Scoring:
             made_from=tuple(digest(e.label) for e in task.examples) if fitted else (),
         )
         record = TaskRecord.from_json({**measured.to_json(), **report.record})
-        warnings = [record.warning, self._chance_warning(accuracy)]
+        warnings = [record.warning, self._chance_warning(accuracy), *self._disturbances()]
         text = " ".join(warning for warning in warnings if warning)
         return dataclasses.replace(record, warning=text or None)
 

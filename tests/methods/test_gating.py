@@ -107,7 +107,7 @@ def test_the_slope_is_that_of_the_definition_on_every_architecture(family: str) 
     prompts = Prompts(model, examples, 2, seeds(3), False)
     fits = Fits.random(model, [prompts], seeds(3), 4.0)
     fits.begin(0.0)
-    with hooks.frozen(model):
+    with hooks.differentiating(model):
         group, chosen, length = prompts.next()
         lost, slope = fits._loss_and_slope(group, chosen, length)
         for i, rows in enumerate(chosen):

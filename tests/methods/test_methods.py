@@ -278,7 +278,7 @@ def test_padding_on_either_side_gives_the_same_as_none(family: str) -> None:
     runs = range(len(examples))
 
     def slopes(batch: Batch) -> torch.Tensor:
-        with hooks.frozen(model), torch.enable_grad():
+        with hooks.differentiating(model):
             gates = torch.ones(len(batch.runs), *model.shape, requires_grad=True)
             with hooks.gate(model, gates):
                 return torch.autograd.grad(

@@ -143,7 +143,7 @@ def test_frozen_leaves_modes_and_gradients_as_they_were() -> None:
     model.layers[1].projection.weight.requires_grad_(False)
     modes = [m.training for m in model.module.modules()]
     wants = [p.requires_grad for p in model.module.parameters()]
-    with hooks.frozen(model):
+    with hooks.differentiating(model):
         assert not any(m.training for m in model.module.modules())
         assert not any(p.requires_grad for p in model.module.parameters())
     assert modes == [m.training for m in model.module.modules()]
@@ -210,7 +210,7 @@ def test_gates_of_the_wrong_shape_are_refused() -> None:
 def test_a_backward_ends_at_the_next_layer_once_it_is_asked_to_stop() -> None:
     model, stop = tiny.model("llama"), threading.Event()
     gates = torch.ones(model.shape, requires_grad=True)
-    with hooks.frozen(model), torch.enable_grad(), hooks.stoppable(stop), hooks.gate(model, gates):
+    with hooks.differentiating(model), hooks.stoppable(stop), hooks.gate(model, gates):
         loss = model.module(torch.tensor([[5, 6, 7]])).logits.sum()
         (slope,) = torch.autograd.grad(loss, gates, retain_graph=True)
         stop.set()

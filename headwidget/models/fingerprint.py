@@ -1,0 +1,78 @@
+"""A fingerprint of a model's weights: tells a fine-tuned or edited model from its base.
+
+Every bit of every weight counts. The bits are read as whole numbers and added up along rows
+and along columns; whole numbers that wrap around have the same sum in any order, so the
+fingerprint is the same on every device. It takes two passes over the weights, which is
+little beside one forward of a batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headwidget.scores.record import FINGERPRINT_MARK, UNKNOWN_WEIGHTS
+
+_WIDTHS = (torch.int64, torch.int32, torch.int16, torch.uint8)
+
+
+def fingerprint(module: nn.Module) -> str:
+    """A short text that differs between models whose weights differ.
+
+    "unknown" where some weights are not there to read: offloaded, or in a form of their own.
+    """
+    digest = hashlib.sha256()
+    seen: set[tuple[int, torch.Size]] = set()
+    try:
+        for tensor in _tensors(list(module.state_dict().values())):
+            place = tensor.data_ptr(), tensor.shape
+            if tensor.numel() and place not in seen:  # tied weights are read once
+                seen.add(place)
+                digest.update(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
+                digest.update(_sums(tensor).cpu().numpy().tobytes())
+    except _Unreadable:
+        return UNKNOWN_WEIGHTS
+    return FINGERPRINT_MARK + digest.hexdigest()[:16] if seen else UNKNOWN_WEIGHTS
+
+
+class _Unreadable(Exception):
+    """A part of the model's state is not there, or cannot be read as numbers."""
+
+
+def _tensors(state: Any) -> Iterator[Tensor]:
+    """The plain tensors that a module's state consists of."""
+    if isinstance(state, (list, tuple)):
+        for part in state:
+            yield from _tensors(part)
+    elif isinstance(state, Tensor):
+        yield from _plain(state)
+    elif not isinstance(state, (type(None), bool, int, float, str, torch.dtype)):
+        raise _Unreadable
+
+
+def _plain(tensor: Tensor) -> Iterator[Tensor]:
+    if hasattr(tensor, "__tensor_flatten__"):  # quantised by torchao: several tensors in one
+        names, _ = tensor.__tensor_flatten__()
+        yield from _tensors([getattr(tensor, name) for name in names])
+    elif tensor.is_meta or tensor.layout is not torch.strided:
+        raise _Unreadable
+    elif tensor.is_quantized:
+        if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+            scales = torch.tensor([tensor.q_scale(), tensor.q_zero_point()])
+        else:
+            scales = torch.cat([tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()])
+        yield from (tensor.int_repr(), scales)
+    else:
+        yield tensor.detach()
+
+
+def _sums(tensor: Tensor) -> Tensor:
+    """The sums of the tensor's bits along its rows and along its columns, as int64."""
+    rows = tensor.reshape(-1, tensor.shape[-1] if tensor.dim() else 1).contiguous()
+    size = rows.shape[1] * rows.element_size()
+    bits = rows.view(next(width for width in _WIDTHS if size % width.itemsize == 0))
+    return torch.cat([bits.sum(1, dtype=torch.int64), bits.sum(0, dtype=torch.int64)])

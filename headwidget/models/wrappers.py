@@ -1,0 +1,69 @@
+"""What people wrap a model in: torch.compile, peft. Taken off, or refused by name.
+
+The module inside a wrapper is the same object, adapters included, so scoring it is scoring
+the wrapped model, as long as the wrapper adds nothing of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+_AROUND = ("xlora", "adaption prompt", "cpt", "poly")
+"""Kinds of adapters that peft runs around the model's layers, or that need more than its input."""
+
+
+def unwrapped(module: Any) -> Any:
+    """The model inside a wrapper; a sentence where the wrapper itself changes what is computed.
+
+    A compiled model runs uncompiled: compiled code takes no notice of hooks.
+    """
+    while True:
+        if _is_compiled(module):
+            module = module._orig_mod
+        elif hasattr(module, "peft_config") and hasattr(module, "get_base_model"):
+            module = _without_peft(module)
+        else:
+            break
+    for name, part in module.named_modules():
+        if _is_compiled(part):
+            raise ValueError(
+                f"{name} is compiled by itself (torch.compile), and compiled code takes no notice "
+                "of hooks; put its original back (its attribute _orig_mod), or compile the whole "
+                "model, which is scored uncompiled."
+            )
+    return module
+
+
+def _is_compiled(module: Any) -> bool:
+    """Is it torch.compile's wrapper? Its class is not looked up: that imports the compiler."""
+    return type(module).__name__ == "OptimizedModule" and hasattr(module, "_orig_mod")
+
+
+def _without_peft(module: Any) -> nn.Module:
+    """The model inside a PeftModel, its adapters in place."""
+    configs = {name: module.peft_config[name] for name in _active(module)}
+    for name, config in configs.items():
+        kind = str(getattr(config.peft_type, "value", config.peft_type)).replace("_", " ").lower()
+        if getattr(config, "is_prompt_learning", False):
+            raise ValueError(
+                f"the adapter {name!r} is {kind}: it puts {config.num_virtual_tokens} virtual "
+                "tokens before every prompt, so headwidget does not know at which position the "
+                "answer is predicted. Score the model without it: "
+                "hw.load(model.get_base_model(), tokenizer)."
+            )
+        if getattr(config, "is_adaption_prompt", False) or kind in _AROUND:
+            raise ValueError(
+                f"the adapter {name!r} is {kind}, which acts around the model's own layers, so "
+                "headwidget cannot score it. Score the model as it was before peft: "
+                "hw.load(model.unload(), tokenizer)."
+            )
+    inside: nn.Module = module.get_base_model()
+    return inside
+
+
+def _active(module: Any) -> list[str]:
+    active = module.active_adapters if hasattr(module, "active_adapters") else module.active_adapter
+    names = [active] if isinstance(active, str) else list(active)
+    return [name for name in names if name in module.peft_config]

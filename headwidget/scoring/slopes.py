@@ -1,0 +1,227 @@
+"""Slopes of log p(answer) in the heads' gates, and a check that they are the true ones.
+
+Autograd is silent where a gradient stops on its way: a quantised layer without a backward, a
+part under ``no_grad``, a ``detach``. So some prompts run again with all gates moved a little
+in a random direction; the change of log p must be the one that the slopes foretell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
+
+from headwidget.models import Model, hooks
+from headwidget.models.altering import Altered
+from headwidget.scoring.batch import Batch, forward, log_probability, rows_of
+from headwidget.scoring.trust import precision
+
+DIRECTIONS = 4
+"""How many prompts are checked a task, each in a direction of its own."""
+STEPS = {8: 1e-3, 4: 1e-2, 2: 1e-1}
+"""How far gates move, by the bytes of a number: far enough to be seen above rounding."""
+ALLOWED = 0.1
+"""How far the change may be off, relative to the slopes' length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A call of a module whose output has no gradient although its input has one."""
+
+    name: str
+    module: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    output: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """What one forward and one backward give."""
+
+    values: Tensor
+    """(batch, layer, head): d log p(answer) / d gate, at gates of 1."""
+    logits: Tensor
+    """Where the answer is predicted, (batch, k, vocabulary)."""
+    cuts: list[Cut] = field(default_factory=list)
+    """Where the gradient may stop."""
+
+
+def slopes(model: Model, batch: Batch, *, find_cuts: bool = False) -> Slopes:
+    """Every prompt's slopes; call it inside ``hooks.differentiating``."""
+    gates = torch.ones(len(batch.runs), *model.shape, device=model.device, requires_grad=True)
+    cuts: list[Cut] = []
+    watches = _watches(model, cuts) if find_cuts else []
+    try:
+        with hooks.together(hooks.gate(model, gates), *watches):
+            logits = forward(model, batch)
+        log_p = log_probability(logits, batch).sum()
+        if not log_p.requires_grad:
+            raise RuntimeError(_at_a_cut(model, _true_cut(model, cuts)))
+        (values,) = torch.autograd.grad(log_p, gates, materialize_grads=True)
+    except RuntimeError as error:
+        raise _in_our_words(model, error) from error
+    return Slopes(values, logits.detach(), cuts)
+
+
+def check(model: Model, batch: Batch, measured: Slopes, seed: int) -> None:
+    """Raise where the slopes are not those of log p, and say where they stop."""
+    if (cut := _true_cut(model, measured.cuts)) is not None:
+        raise RuntimeError(_at_a_cut(model, cut))
+    step = STEPS[min(8, precision(model).itemsize)]
+    trial = _Trial(model, batch, measured.values, seed)
+    off = trial.off(step)
+    if off > ALLOWED:  # a step that crosses a kink, such as a router's choice, is tried shorter
+        off = min(off, trial.off(step / 8))
+    if not off > ALLOWED:  # also where the model gives no number, of which the engine tells
+        return
+    raise RuntimeError(
+        f"the slopes of {model.name} are not those of its answers: with all gates moved a little, "
+        f"log p changes by an amount that is {off:.0%} off what they foretell. "
+        f"{trial.where(step)} Use method='ablation', which needs no gradient."
+    )
+
+
+class _Trial:
+    """Some prompts with all gates moved in random directions."""
+
+    def __init__(self, model: Model, batch: Batch, values: Tensor, seed: int) -> None:
+        self.model = model
+        rows = [i % len(batch.runs) for i in range(DIRECTIONS)]
+        chosen = torch.tensor(rows, device=values.device)
+        self.groups = [chosen[i : i + 1] for i in range(DIRECTIONS)]
+        if not model.one_by_one:
+            self.groups = [chosen]
+        self.batch, self.values = batch, values
+        signs = torch.randint(
+            2, (DIRECTIONS, *model.shape), generator=torch.Generator().manual_seed(seed)
+        )
+        self.directions = (2.0 * signs - 1).to(values.device)  # (direction, layer, head)
+
+    def off(self, step: float, row: int | None = None) -> float:
+        """How far log p changes otherwise than foretold, relative to the slopes' length.
+
+        With ``row``, the gates of that layer alone are moved.
+        """
+        directions = self.directions
+        if row is not None:
+            directions = torch.zeros_like(directions)
+            directions[:, row] = self.directions[:, row]
+        errors, sizes, start = [], [], 0
+        for rows in self.groups:
+            batch = rows_of(self.batch, rows)
+            move = step * directions[start : start + len(rows)]
+            start += len(rows)
+            with hooks.scoring(self.model):
+                up, down = (self._log_p(batch, 1 + sign * move) for sign in (1, -1))
+            change = (up - down) / (2 * step)  # (direction,)
+            values = self.values[rows] if row is None else self.values[rows, row : row + 1]
+            foretold = (self.values[rows] * move).sum((1, 2)) / step
+            length = values.square().sum((1, 2)).sqrt()
+            rounding = torch.finfo(precision(self.model)).eps * (1 + up.abs()) / step
+            errors.append((change - foretold).abs().sub(4 * rounding).clamp(min=0))
+            sizes.append(torch.maximum(length, change.abs()))
+        error, size = (torch.cat(parts).square().mean().sqrt() for parts in (errors, sizes))
+        return float(error / size.clamp(min=1e-30))
+
+    def _log_p(self, batch: Batch, gates: Tensor) -> Tensor:
+        with hooks.gate(self.model, gates):
+            log_p = log_probability(forward(self.model, batch), batch)
+        return log_p.to(self.values.device, torch.float32)
+
+    def where(self, step: float) -> str:
+        """Above which layer the slopes go wrong, and whose hooks may be the reason."""
+        layers = self.model.layers
+        wrong = [row for row in range(len(layers)) if self.off(step, row) > ALLOWED]
+        place = "somewhere"
+        if wrong:
+            place = f"above the heads of {layers[wrong[-1]].name}"
+        named = ", ".join(self.model.hooked[:3])
+        hint = f"; there are hooks on {named}" if named else ""
+        return f"The gradient is cut or changed {place} (a detached path?{hint})."
+
+
+# ---- where a gradient stops ----
+
+
+def _watches(model: Model, cuts: list[Cut]) -> list[Altered]:
+    """Watch every module for a gradient that goes in and does not come out."""
+
+    def watch(name: str, module: nn.Module) -> Altered:
+        def see(args: Any, kwargs: Any, output: Any) -> None:
+            entering = _float_tensors((args, kwargs))
+            leaving = _float_tensors(output)
+            stops = leaving and not any(t.requires_grad for t in leaving)
+            if stops and any(t.requires_grad for t in entering):
+                cuts.append(Cut(name, module, args, kwargs, output))
+
+        return hooks.watch(module, see)
+
+    return [watch(name, module) for name, module in model.module.named_modules() if name]
+
+
+def _true_cut(model: Model, cuts: list[Cut]) -> Cut | None:
+    """The outermost module at which the gradient stops; None where there is none.
+
+    A module may take no gradient and lose none: rotary positions look at their input's dtype
+    alone. So its output must change with its input.
+    """
+    for cut in sorted(cuts, key=lambda cut: cut.name.count(".")):
+        with hooks.scoring(model):
+            output = cut.module(*_moved(cut.args), **_moved(cut.kwargs))
+            pairs = zip(_float_tensors(output), _float_tensors(cut.output))
+            if any(not torch.equal(moved, before) for moved, before in pairs):
+                return cut
+    return None
+
+
+def _float_tensors(value: Any) -> list[Tensor]:
+    tensors = [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
+    return [tensor for tensor in tensors if tensor.is_floating_point()]
+
+
+def _moved(value: Any) -> Any:
+    """The same arguments, with each float tensor a little larger at every second number."""
+
+    def move(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor) or not leaf.is_floating_point():
+            return leaf
+        leaf = leaf.detach().clone()
+        leaf.view(-1)[::2] *= 1.25
+        return leaf
+
+    return tree_map(move, value)
+
+
+# ---- words ----
+
+
+def _at_a_cut(model: Model, cut: Cut | None) -> str:
+    place = "before it reaches any head"
+    if cut is not None:
+        place = f"at {cut.name} ({type(cut.module).__name__})"
+    return (
+        f"the gradient of {model.name} stops {place}: no slope passes, so scores by slopes would "
+        "be wrong. Use method='ablation', which needs no gradient, or load that part in a form "
+        "that can be differentiated."
+    )
+
+
+def _in_our_words(model: Model, error: RuntimeError) -> RuntimeError:
+    """Errors of torch's that a user can mend, as a sentence that says how."""
+    text = str(error)
+    if "Inference tensors cannot" in text or "inference tensor" in text:
+        return RuntimeError(
+            f"the weights of {model.name} were made in torch.inference_mode(), and torch computes "
+            "no gradient through them. Load the model outside of it, or use method='ablation', "
+            "which needs no gradient."
+        )
+    if "modified by an inplace operation" in text:
+        return RuntimeError(
+            f"the weights of {model.name} were changed while it was scored (is it trained in "
+            "another thread?). Score it when its training rests."
+        )
+    return error

@@ -1,0 +1,101 @@
+"""Checks of a live model before it is scored: does it answer the same way twice, and alone?
+
+A few short forwards, done again only where the model has changed since: other modules, other
+hooks, another precision. docs/trust.md lists every check and what it costs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from headwidget.models import Model, foreign, hooks
+from headwidget.scoring.batch import collate, forward, log_probability
+from headwidget.scoring.encode import Encoded
+
+SAME = {8: 1e-9, 4: 1e-4, 2: 5e-2}
+"""By the bytes of a number of the precision that is computed in, see :func:`allowed`."""
+_BY_BATCH = ("DynamicQuantizedLinear", "Linear8bitLt")
+"""Layers that scale or split their input by all that is in the batch."""
+
+
+def check(model: Model, examples: Sequence[Encoded]) -> None:
+    """Find out whether ``examples`` can be scored, and whether several at a time.
+
+    Raises where the model answers the same prompt in two ways. Where its answer depends on
+    the prompts beside it, ``model.batch_dependent`` is set: it then runs prompts one by one.
+    """
+    state = _state(model)
+    if state == model.checked and not model.hooked:
+        return
+    model.batch_dependent = any(_splits_by_batch(part) for part in model.module.modules())
+    by_length = sorted(examples, key=lambda example: len(example.ids))
+    shortest, longest = by_length[0], by_length[-1]
+    with hooks.scoring(model):
+        alone, again = (_log_p(model, [shortest])[0] for _ in range(2))
+        differs = _apart(alone, again)
+        beside = 0.0
+        if len(examples) > 1 and not model.one_by_one:
+            beside = _apart(alone, _log_p(model, [shortest, longest])[0])
+    if differs > allowed(model) / 10:
+        raise RuntimeError(
+            f"{model.name} gives two different answers to the same prompt (log p {alone:.4g} and "
+            f"{again:.4g}): something in it is random, and so would its scores be. Is there "
+            "dropout that evaluation mode does not switch off, or a hook that adds noise?"
+            f"{_hooks_named(model)}"
+        )
+    model.batch_dependent = model.batch_dependent or beside > allowed(model)
+    model.checked = state
+
+
+def precision(model: Model) -> torch.dtype:
+    """The dtype that the model computes in: its weights', or that of the caller's autocast."""
+    kind = model.device.type
+    if torch.is_autocast_enabled(kind):
+        return torch.get_autocast_dtype(kind)
+    return model.dtype
+
+
+def allowed(model: Model) -> float:
+    """How far two log p(answer) of one prompt may be apart by rounding, relative to their size."""
+    return SAME[min(8, precision(model).itemsize)]
+
+
+def _log_p(model: Model, examples: Sequence[Encoded]) -> list[float]:
+    batch = collate(range(len(examples)), examples, model)
+    log_p: list[float] = log_probability(forward(model, batch), batch).tolist()
+    return log_p
+
+
+def _apart(one: float, other: float) -> float:
+    """How far two log p are apart, relative to their size.
+
+    0 where one is not a number, of which the method itself tells.
+    """
+    difference = abs(one - other) / (1 + abs(one))
+    return 0.0 if math.isnan(difference) else difference
+
+
+def _splits_by_batch(module: nn.Module) -> bool:
+    dynamic = "quantized.dynamic" in type(module).__module__
+    return dynamic or type(module).__name__ in _BY_BATCH
+
+
+def _state(model: Model) -> int:
+    """A number that changes with the model's modules and with the precision."""
+    modules = tuple(id(part) for part in model.module.modules())
+    return hash((modules, precision(model), model.device))
+
+
+def _hooks_named(model: Model) -> str:
+    names = foreign.hooked_modules(model.module)
+    return f" It carries hooks on {', '.join(names[:3])}." if names else ""
+
+
+def weight_versions(model: Model) -> int:
+    """A number that grows whenever a weight is changed in place, as training does."""
+    parameters: list[Tensor] = list(model.module.parameters())
+    return sum(p._version for p in parameters if not p.is_inference())
