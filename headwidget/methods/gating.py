@@ -20,6 +20,7 @@ import numpy.typing as npt
 from headwidget.methods.gate_fits import Fits, Prompts
 from headwidget.models import Model
 from headwidget.scores.record import Contrast, TaskRecord, digest
+from headwidget.scoring import slopes
 from headwidget.scoring.batch import answered
 from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import EncodedTask, encode
@@ -134,6 +135,7 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     assert options.fits is not None
     labels = tuple(f"fit {i}" for i in range(options.fits))
     for task in job.tasks:
+        slopes.check_task(job.model, task.examples, job.seed)
         right = answered(job.model, task.examples, job.batch_size)
         record = {"gating": {}, **_contrast(options.contrast), **_warning(task, right)}
         yield Report({task.name: TaskReport(labels=labels, right=right, record=record)})

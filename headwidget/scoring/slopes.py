@@ -7,6 +7,7 @@ in a random direction; the change of log p must be the one that the slopes foret
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +17,16 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from headwidget.models import Model, hooks
 from headwidget.models.altering import Altered
-from headwidget.scoring.batch import Batch, forward, log_probability, rows_of
+from headwidget.scoring.batch import Batch, collate, forward, log_probability, plan, rows_of
+from headwidget.scoring.encode import Encoded
 from headwidget.scoring.trust import precision
 
 DIRECTIONS = 4
 """How many prompts are checked a task, each in a direction of its own."""
 STEPS = {8: 1e-3, 4: 1e-2, 2: 1e-1}
 """How far gates move, by the bytes of a number: far enough to be seen above rounding."""
+MOST_CASTS = 4
+"""How many reshapes and casts are looked through behind an operation."""
 ALLOWED = 0.1
 """How far the change may be off, relative to the slopes' length."""
 
@@ -83,6 +87,14 @@ def check(model: Model, batch: Batch, measured: Slopes, seed: int) -> None:
         f"log p changes by an amount that is {off:.0%} off what they foretell. "
         f"{trial.where(step)} Use method='ablation', which needs no gradient."
     )
+
+
+def check_task(model: Model, examples: Sequence[Encoded], seed: int) -> None:
+    """:func:`check` on a few of a task's prompts, for a method that needs slopes elsewhere."""
+    runs = plan(examples, model, DIRECTIONS)[0]
+    with hooks.differentiating(model):
+        batch = collate(runs, [examples[i] for i in runs], model)
+        check(model, batch, slopes(model, batch, find_cuts=True), seed)
 
 
 class _Trial:
@@ -152,15 +164,26 @@ def _watches(model: Model, cuts: list[Cut]) -> list[Altered]:
 
     def watch(name: str, module: nn.Module) -> Altered:
         def see(args: Any, kwargs: Any, output: Any) -> None:
-            entering = _float_tensors((args, kwargs))
-            leaving = _float_tensors(output)
-            stops = leaving and not any(t.requires_grad for t in leaving)
-            if stops and any(t.requires_grad for t in entering):
+            entering, leaving = _float_tensors((args, kwargs)), _float_tensors(output)
+            stops = leaving and all(_has_no_slope(tensor) for tensor in leaving)
+            if stops and any(tensor.requires_grad for tensor in entering):
                 cuts.append(Cut(name, module, args, kwargs, output))
 
         return hooks.watch(module, see)
 
     return [watch(name, module) for name, module in model.module.named_modules() if name]
+
+
+def _has_no_slope(tensor: Tensor) -> bool:
+    """Has it no gradient, or one that ends at an operation without a backward?"""
+    node: Any = tensor.grad_fn
+    for _ in range(MOST_CASTS):
+        if node is None:
+            break
+        if "NotImplemented" in node.name():
+            return True
+        node = node.next_functions[0][0] if len(node.next_functions) == 1 else None
+    return not tensor.requires_grad
 
 
 def _true_cut(model: Model, cuts: list[Cut]) -> Cut | None:

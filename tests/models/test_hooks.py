@@ -119,7 +119,7 @@ def test_hooks_are_gone_after_use_and_after_an_exception() -> None:
         logits(model)
     with (
         pytest.raises(KeyError),
-        hooks.unembed_at(model, torch.zeros(2, 1, dtype=torch.long)),
+        hooks.watch(model.blocks[0], lambda *_: None),
         hooks.stand_in(model.blocks[0], lambda *a, **k: a[0]),
     ):
         raise KeyError
@@ -136,38 +136,28 @@ def test_stand_in_gives_back_a_wrapper_that_was_there() -> None:
     assert module.forward is wrapper
 
 
-def test_frozen_leaves_modes_and_gradients_as_they_were() -> None:
+def test_modes_are_given_back_and_parameters_are_not_touched() -> None:
     model = hw.load(tiny.build("llama"), tiny.tokenizer())
     model.module.train()
     model.layers[0].projection.eval()
     model.layers[1].projection.weight.requires_grad_(False)
     modes = [m.training for m in model.module.modules()]
     wants = [p.requires_grad for p in model.module.parameters()]
-    with hooks.differentiating(model):
-        assert not any(m.training for m in model.module.modules())
-        assert not any(p.requires_grad for p in model.module.parameters())
-    assert modes == [m.training for m in model.module.modules()]
-    assert wants == [p.requires_grad for p in model.module.parameters()]
+    for context in (hooks.scoring, hooks.differentiating):
+        with context(model):
+            assert not any(m.training for m in model.module.modules())
+            assert wants == [p.requires_grad for p in model.module.parameters()]
+            assert torch.is_grad_enabled() == (context is hooks.differentiating)
+        assert modes == [m.training for m in model.module.modules()]
 
 
-def test_frozen_gives_everything_back_when_it_is_interrupted_on_the_way_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    model = hw.load(tiny.build("llama"), tiny.tokenizer())
-    model.module.train()
-    real, calls = torch.Tensor.requires_grad_, []
-
-    def interrupted(self: torch.Tensor, wanted: bool = True) -> torch.Tensor:
-        calls.append(1)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return real(self, wanted)
-
-    monkeypatch.setattr(torch.nn.Parameter, "requires_grad_", interrupted)
-    with pytest.raises(KeyboardInterrupt), hooks.frozen(model):
-        pass
-    assert all(m.training for m in model.module.modules())
-    assert all(p.requires_grad for p in model.module.parameters())
+def test_logits_are_computed_where_they_are_asked_for() -> None:
+    model = tiny.model("llama")
+    at = torch.tensor([[2, 5], [7, 0]])
+    with hooks.scoring(model):
+        some = hooks.logits_at(model, {"input_ids": IDS}, at)
+    assert hook_count(model) == 0
+    torch.testing.assert_close(some, hooks.take_positions(logits(model), at), rtol=1e-5, atol=1e-5)
 
 
 def test_attention_stays_as_the_user_set_it() -> None:

@@ -1,0 +1,99 @@
+"""Ablation and slopes by plain loops that share no code with the engine.
+
+One prompt at a time, unpadded, without a cache, all logits; a hook of the test's own behind
+all others, so that z is what the output projection receives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+import headwidget as hw
+from headwidget.scoring.encode import Encoded, encode
+
+Change = Callable[[torch.Tensor, Encoded], torch.Tensor]
+"""Makes other heads' outputs, (1, seq, head, dim), of a prompt's."""
+
+
+def log_p(model: hw.Model, example: Encoded, changes: dict[int, Change]) -> float:
+    """log p(answer) with the heads of some layers changed."""
+    handles = []
+    for row, change in changes.items():
+        layer = model.layers[row]
+
+        def before(_: Any, args: Any, change: Change = change, layer: Any = layer) -> Any:
+            z = args[0].reshape(*args[0].shape[:-1], layer.heads, layer.head_dim)
+            return (change(z, example).reshape(args[0].shape), *args[1:])
+
+        handles.append(layer.projection.register_forward_pre_hook(before))
+    try:
+        with torch.no_grad():
+            logits = model.module(input_ids=torch.tensor([example.ids])).logits[0].double()
+    finally:
+        for handle in handles:
+            handle.remove()
+    at_answer = logits[list(example.at)].log_softmax(-1)
+    return float(at_answer[range(len(example.answer)), list(example.answer)].sum())
+
+
+def heads_outputs(model: hw.Model, example: Encoded) -> list[torch.Tensor]:
+    """z of every layer, (1, seq, head, dim)."""
+    outputs: list[torch.Tensor] = []
+
+    def keep(z: torch.Tensor, _: Encoded) -> torch.Tensor:
+        outputs.append(z.clone())
+        return z
+
+    log_p(model, example, dict.fromkeys(range(len(model.layers)), keep))
+    return outputs
+
+
+def ablation_by_loop(
+    model: hw.Model, task: hw.Task, *, where: str = "all", replace: str = "zero"
+) -> np.ndarray:
+    """One forward a head and a prompt, (prompt, layer, head)."""
+    examples = encode(task, model).examples
+    chosen = [list(e.at) if where == "last" else list(range(len(e.ids))) for e in examples]
+    fills = [torch.zeros(layer.heads, layer.head_dim) for layer in model.layers]
+    if replace == "mean":
+        outputs = [heads_outputs(model, example) for example in examples]
+        for row in range(len(fills)):
+            z = torch.cat([of[row][0, at].float() for of, at in zip(outputs, chosen)])
+            fills[row] = z.mean(0)  # (head, dim)
+    scores = np.zeros((len(examples), *model.shape))
+    for i, example in enumerate(examples):
+        base = log_p(model, example, {})
+        for row, head in np.ndindex(model.shape):
+
+            def off(z: torch.Tensor, e: Encoded, row: int = row, head: int = head) -> torch.Tensor:
+                z = z.clone()
+                z[:, chosen[examples.index(e)], head] = fills[row][head].to(z.dtype)
+                return z
+
+            scores[i, row, head] = base - log_p(model, example, {row: off})
+    return scores
+
+
+def slopes_by_steps(model: hw.Model, task: hw.Task, step: float = 1e-2) -> np.ndarray:
+    """d log p / d gate by central differences, (prompt, layer, head)."""
+    examples = encode(task, model).examples
+    scores = np.zeros((len(examples), *model.shape))
+    for i, example in enumerate(examples):
+        for row, head in np.ndindex(model.shape):
+            ends = []
+            for gate in (1 + step, 1 - step):
+
+                def gated(
+                    z: torch.Tensor, _: Encoded, gate: float = gate, head: int = head
+                ) -> torch.Tensor:
+                    z = z.clone()
+                    z[:, :, head] *= gate
+                    return z
+
+                ends.append(log_p(model, example, {row: gated}))
+            scores[i, row, head] = (ends[0] - ends[1]) / (2 * step)
+    return scores
