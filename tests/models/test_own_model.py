@@ -394,16 +394,20 @@ def test_layers_that_are_one_module_are_refused() -> None:
 
 
 def test_two_wrappers_of_one_trunk_never_run_at_the_same_time() -> None:
-    first = fresh()
-    second = fresh()
+    first, second = fresh(attention_dropout=0.5), fresh()
     second.model = first.model  # two heads on one body
+    first.train()  # who gives this back while another runs makes it random
     models = [load(first), load(second), load(torch.compile(first, backend="eager"))]
     expected = [scored(model, "gradient") for model in models]
     wrong: list[int] = []
 
     def work(number: int) -> None:
         for _ in range(15):
-            if not np.array_equal(scored(models[number], "gradient"), expected[number]):
+            try:
+                same = np.array_equal(scored(models[number], "gradient"), expected[number])
+            except RuntimeError:
+                same = False
+            if not same:
                 wrong.append(number)
 
     threads = [threading.Thread(target=work, args=(i % 3,)) for i in range(6)]
