@@ -97,9 +97,10 @@ def works(model: hw.Model) -> dict[str, Callable[[], None]]:
             pass
 
     def standing_in() -> None:
-        with hooks.scoring(model), attention.read(model, lambda *_: None, []):
-            with hooks.stand_in(model.blocks[0], lambda *_: None):
-                pass
+        nothing_read = attention.read(model, lambda *_: None, [])
+        stand_in = hooks.stand_in(model.blocks[0], lambda *_: None)
+        with hooks.scoring(model), nothing_read, stand_in:
+            pass
 
     return {"scoring": scoring, "differentiating": differentiating, "standing in": standing_in}
 

@@ -69,7 +69,8 @@ def test_a_hook_before_the_output_projection_runs_once(where: str, replace: str)
 
 
 def test_hooks_that_pass_a_value_from_layer_to_layer_find_it_in_its_place() -> None:
-    model, kept = load(fresh()), []
+    kept: list[torch.Tensor] = []
+    model = load(fresh())
 
     def keep(_: nn.Module, args: Any, output: torch.Tensor) -> None:
         kept[:] = [output]
@@ -88,7 +89,7 @@ def test_scores_name_the_hooked_modules_and_say_how_prompts_were_run() -> None:
     assert scores.record.hooks == ("model.layers.1",) and scores.record.one_by_one
     from headwidget.scores.provenance import about
 
-    card = dict(map(tuple, about(scores)))
+    card = {label: text for label, text in about(scores)}
     assert card["hooks of the user's"] == "model.layers.1"
     assert card["prompts"] == "one at a time"
     handle.remove()
