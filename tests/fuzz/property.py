@@ -30,7 +30,7 @@ ERRORS = (ValueError, TypeError, RuntimeError, FloatingPointError)
 FEWEST_WORDS = 8
 
 TOLERANCE: dict[Grain, tuple[float, float]] = {
-    "double": (2e-5, 2e-5),  # scores are kept in float32, and means are taken in it
+    "double": (2e-4, 2e-4),  # norms, softmax and means are in float32 there too
     "single": (1e-3, 1e-3),  # log p of size 10 has seven digits; a few hundred additions
     "half": (0.15, 0.1),  # logits of size 4 have two to three digits
     "stairs": (0.3, 0.2),  # activations rounded to 8 bits
@@ -376,8 +376,7 @@ def _runs_by_itself(asked: Asked) -> None:
     try:
         asked.plain.untouched(asked.examples(asked.tasks[0])[0])
     except Exception as error:
-        if "prompt learning" not in asked.held.facts:
-            raise Unbuildable.by(error, "a plain forward") from error
+        raise Unbuildable.by(error, "a plain forward") from error
 
 
 def _verdict(asked: Asked, check: str) -> Verdict:
@@ -402,5 +401,10 @@ def _verdict(asked: Asked, check: str) -> Verdict:
     for fact, (checks, _) in MUST_REFUSE.items():
         if fact in held.facts and check in checks:
             raise Fault(f"scored a model with {fact}, which has to be refused")
-    compare(asked, answer)
+    try:
+        compare(asked, answer)
+    except Exception as error:
+        if isinstance(error, Fault):
+            raise
+        raise Fault(f"the definition does not run: {type(error).__name__}: {error}") from error
     return Verdict("equal", check)

@@ -116,7 +116,9 @@ def _hook(held: Held, kind: str, where: str, effect: str) -> None:
 
 
 def _draw_carry(rng: random.Random) -> tuple[str, ...]:
-    lower, upper = rng.choice((("block.0", "block.1"), ("attention.0", "mlp.1"), ("mlp.0", "mlp.1")))
+    lower, upper = rng.choice(
+        (("block.0", "block.1"), ("attention.0", "mlp.1"), ("mlp.0", "mlp.1"))
+    )
     return lower, upper, rng.choice(("kept", "detached"))
 
 
@@ -285,6 +287,7 @@ _APART = [
     {"inference_weights", "quantise", "adapter", "offload", "train", "freeze", "parametrise"},
     {"parametrise", "quantise", "adapter", "offload"},
     {"adapter", "prompt_learning"},
+    {"offload", "prompt_learning"},
     {"share", "offload", "adapter", "compile"},
     {"quantise", "offload", "compile"},
     {"offload", "compile"},

@@ -50,7 +50,12 @@ def recorded() -> Iterator[Draws]:
 
 
 def gates(
-    plain: Plain, examples: Sequence[Encoded], draws: Draws, updates: int, lr: float, strength: float
+    plain: Plain,
+    examples: Sequence[Encoded],
+    draws: Draws,
+    updates: int,
+    lr: float,
+    strength: float,
 ) -> dict[str, np.ndarray]:
     """G of every stage, (fit, layer, head): free, then keep and drop from where free ends."""
     (start,) = draws.start

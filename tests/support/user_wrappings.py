@@ -36,7 +36,9 @@ def adapted(base: Any, places: Places, kind: str, where: str, size: str, held: s
     if where == "mlp":
         target = _inner_linear(base, places)
     name = last_name(target)
-    fan = {"fan_in_fan_out": True} if type(_first(base, places, target)).__name__ == "Conv1D" else {}
+    fan = (
+        {"fan_in_fan_out": True} if type(_first(base, places, target)).__name__ == "Conv1D" else {}
+    )
     if kind == "ia3":
         feedforward = [name] if where == "mlp" else []
         config: Any = peft.IA3Config(
