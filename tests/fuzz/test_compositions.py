@@ -11,7 +11,7 @@ import torch
 import headwidget as hw
 from headwidget.methods import gradient
 from headwidget.models import families
-from headwidget.scoring.batch import Batch
+from headwidget.scoring.batch import Batch, forward, log_probability
 from tests.fuzz.property import CHECKS, Verdict, examine
 from tests.fuzz.shrink import smallest
 from tests.support.compositions import INGREDIENTS, Composition
@@ -57,10 +57,9 @@ def verdict() -> Verdict:
 
 
 def test_numbers_that_are_off_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = gradient.log_probability
-    monkeypatch.setattr(gradient, "log_probability", lambda *of: exact(*of) * 1.0001)
+    monkeypatch.setattr(gradient, "log_probability", lambda *of: log_probability(*of) * 1.0001)
     assert verdict().kind == "equal"
-    monkeypatch.setattr(gradient, "log_probability", lambda *of: exact(*of) * 1.02)
+    monkeypatch.setattr(gradient, "log_probability", lambda *of: log_probability(*of) * 1.02)
     assert "by definition" in verdict().text
 
 
@@ -70,11 +69,9 @@ def test_an_error_of_torch_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_hook_that_is_left_behind_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = gradient.forward
-
     def leaves_a_hook(model: hw.Model, batch: Batch) -> torch.Tensor:
         model.layers[0].block.register_forward_hook(lambda *_: None)
-        return exact(model, batch)
+        return forward(model, batch)
 
     monkeypatch.setattr(gradient, "forward", leaves_a_hook)
     assert verdict().text.startswith("left changed: model.layers.0: _forward_hooks")
@@ -86,10 +83,8 @@ def test_a_plain_model_that_is_refused_is_a_fault(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_a_fault_does_not_need_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = gradient.log_probability
-
     def wrong_in_double(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-        return exact(logits, batch) * (2 if logits.dtype == torch.float64 else 1)
+        return log_probability(logits, batch) * (2 if logits.dtype == torch.float64 else 1)
 
     monkeypatch.setattr(gradient, "log_probability", wrong_in_double)
     composition = Composition.parse("gpt2/4/p3/b2 tied:no dtype:float64 freeze:half train:all")

@@ -375,7 +375,7 @@ class Unbuildable(Exception):
 
 
 def _name(text: str) -> str:
-    return text.split(":")[0]
+    return text.split(":", maxsplit=1)[0]
 
 
 def _fits(name: str, drawn: list[str], family: str) -> bool:
@@ -418,12 +418,15 @@ def tasks(number: int) -> list[hw.Task]:
     def text(count: int, start: int = 0) -> str:
         return "".join(f" {letter}" for letter in letters[start : start + count])
 
-    first = [
+    first: list[Any] = [
         (text(5), text(1, 6), text(1, 7)),
         (text(4) + text(2, 8), text(2, 10), text(1, 10) + text(1, 12)),
         (text(2) + text(1), text(1, 1)),
     ]
-    second = [(text(2, 5), text(1, 9), text(1, 2)), (text(4, 9) + text(1, 10), text(2, 3))]
+    second: list[Any] = [
+        (text(2, 5), text(1, 9), text(1, 2)),
+        (text(4, 9) + text(1, 10), text(2, 3)),
+    ]
     rng.shuffle(first)
     return [hw.Task("first", first), hw.Task("second", second)]
 

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.nn.modules import module as global_hooks
 
 from headwidget.scoring.encode import Encoded
-from tests.support.compositions import Held
 from tests.support import places
+from tests.support.compositions import Held
 from tests.support.places import attention_layers
 
 Change = Callable[[int, Tensor], Tensor]
@@ -286,26 +286,41 @@ class FrozenNorm:
         gain = weight.detach().double()
         self.gain = 1 + gain if "Gemma" in type(norm).__name__ else gain
         self.centred = isinstance(norm, nn.LayerNorm)
-        self.eps = getattr(norm, "eps", None) or getattr(norm, "variance_epsilon", 0.0)
+        eps = getattr(norm, "eps", None) or getattr(norm, "variance_epsilon", 0.0)
+        self.eps = float(eps)
 
     def __call__(self, part: Tensor, stream: Tensor) -> Tensor:
         if self.centred:
             part, stream = part - part.mean(), stream - stream.mean()
-        return part * self.gain / (stream.square().mean() + self.eps).sqrt()
+        size: Tensor = (stream.square().mean() + self.eps).sqrt()
+        out: Tensor = part * self.gain / size
+        return out
 
 
 @torch.no_grad()
 def as_matrix(linear: nn.Module, width: int) -> Tensor:
     """The matrix (in, out) of a linear map as its module computes it, without hooks."""
     with unhooked(linear):
-        dtype = next((p.dtype for p in linear.parameters() if p.is_floating_point()), torch.float32)
-        zero = linear(torch.zeros(1, 1, width, dtype=dtype))
-        return (linear(torch.eye(width, dtype=dtype)[None]) - zero)[0].double()
+        rows: Tensor = linear(torch.eye(width, dtype=dtype_of(linear))[None])
+    return rows[0].double() - offset(linear, width)
+
+
+@torch.no_grad()
+def offset(linear: nn.Module, width: int) -> Tensor:
+    """The bias of a linear map, as its module computes it."""
+    with unhooked(linear):
+        bias: Tensor = linear(torch.zeros(1, 1, width, dtype=dtype_of(linear)))
+    return bias[0, 0].double()
+
+
+def dtype_of(module: nn.Module) -> torch.dtype:
+    """The dtype that a module takes."""
+    return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
 
 
 @contextmanager
 def unhooked(outer: nn.Module) -> Iterator[None]:
-    """No forward hook on the module or inside it: hooks are not weights.
+    """Evaluation mode, and no forward hook on the module or inside it: hooks are not weights.
 
     Weight norm's own hook computes the weight, and stays.
     """
@@ -318,7 +333,8 @@ def unhooked(outer: nn.Module) -> Iterator[None]:
             if "WeightNorm" not in type(hook).__name__:
                 del hooks[key]
     try:
-        yield
+        with evaluating(outer):
+            yield
     finally:
         for hooks, before in kept:
             hooks.clear()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from headwidget.scoring.encode import Encoded
 from tests.support.places import attention_layers, submodule
-from tests.support.plain_loops import Plain, as_matrix, unhooked
+from tests.support.plain_loops import Plain, as_matrix, offset, unhooked
 
 # ---- relations ----
 
@@ -35,7 +35,7 @@ def hits(plain: Plain, pairs: Sequence[tuple[int, int]], k: int) -> tuple[np.nda
     for row, index in enumerate(attention_layers(held.base, held.places)):
         read = above if index else e.double()
         value = plain.part("value", row)
-        w_v, bias = as_matrix(value, width), _offset(value, width)
+        w_v, bias = as_matrix(value, width), offset(value, width)
         out = as_matrix(plain.projections[row], w_v_rows(plain, row))
         dim = out.shape[0] // plain.heads
         for pair, (_, target) in enumerate(pairs):
@@ -56,14 +56,6 @@ def w_v_rows(plain: Plain, row: int) -> int:
     """How many numbers the output projection takes."""
     seen = next(iter(plain._untouched.values()))
     return int(seen.z[row].shape[1] * seen.z[row].shape[2])
-
-
-def _offset(linear: Any, width: int) -> Tensor:
-    """The bias of a linear map, as its module computes it."""
-    with unhooked(linear):
-        dtype = next((p.dtype for p in linear.parameters() if p.is_floating_point()), torch.float32)
-        offset: Tensor = linear(torch.zeros(1, 1, width, dtype=dtype))[0, 0].double()
-    return offset
 
 
 def _values(flat: Tensor, plain: Plain, groups: int, dim: int) -> Tensor:
@@ -146,7 +138,7 @@ def _cells(name: str, example: Encoded, encoder: bool) -> list[tuple[int, int]]:
             key = {"Previous token": query - 1, "Current token": query, "First token": 0}[name]
             cells.append((query, key))
         for key in range(count):
-            if name == "Duplicate token" and 0 < min(query, key) and query != key:
+            if name == "Duplicate token" and min(query, key) > 0 and query != key:
                 masked = encoder and (query in example.at or key in example.at)
                 if ids[query] == ids[key] and not masked and (encoder or key < query):
                     cells.append((query, key))

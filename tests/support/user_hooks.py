@@ -124,9 +124,8 @@ def hook(module: nn.Module, kind: str, change: Effect, undo: ExitStack) -> None:
             lambda _, args, kwargs, out: in_output(out, change), with_kwargs=True
         )
     elif kind == "global_pre":
-        handle = global_hooks.register_module_forward_pre_hook(
-            lambda m, args: in_arguments(args, {}, change)[0] if m is module else None
-        )
+        before: Any = lambda m, args: in_arguments(args, {}, change)[0] if m is module else None
+        handle = global_hooks.register_module_forward_pre_hook(before)
         undo.callback(handle.remove)
     else:
         handle = global_hooks.register_module_forward_hook(

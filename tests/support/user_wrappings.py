@@ -36,9 +36,8 @@ def adapted(base: Any, places: Places, kind: str, where: str, size: str, held: s
     if where == "mlp":
         target = _inner_linear(base, places)
     name = last_name(target)
-    fan = (
-        {"fan_in_fan_out": True} if type(_first(base, places, target)).__name__ == "Conv1D" else {}
-    )
+    transposed = type(_first(base, places, target)).__name__ == "Conv1D"
+    fan: dict[str, Any] = {"fan_in_fan_out": True} if transposed else {}
     if kind == "ia3":
         feedforward = [name] if where == "mlp" else []
         config: Any = peft.IA3Config(
@@ -166,18 +165,18 @@ def quantise(base: Any, places: Places, kind: str, where: str, *, used: bool) ->
 
 
 def _bitsandbytes(linear: nn.Linear, kind: str) -> nn.Module:
-    import bitsandbytes as bnb
+    from bitsandbytes.nn import modules as bnb
 
     bias = linear.bias is not None
     sizes = (linear.in_features, linear.out_features, bias)
     weight = linear.weight.detach().clone()
     if kind == "nf4":
         dtype = linear.weight.dtype
-        new: Any = bnb.nn.Linear4bit(*sizes, quant_type="nf4", compute_dtype=dtype)
-        new.weight = bnb.nn.Params4bit(weight, requires_grad=False, quant_type="nf4", module=new)
+        new: Any = bnb.Linear4bit(*sizes, quant_type="nf4", compute_dtype=dtype)
+        new.weight = bnb.Params4bit(weight, requires_grad=False, quant_type="nf4", module=new)
     else:
-        new = bnb.nn.Linear8bitLt(*sizes, has_fp16_weights=False)
-        new.weight = bnb.nn.Int8Params(weight, requires_grad=False, has_fp16_weights=False)
+        new = bnb.Linear8bitLt(*sizes, has_fp16_weights=False)
+        new.weight = bnb.Int8Params(weight, requires_grad=False, has_fp16_weights=False)
     new.bias = linear.bias
     quantised: nn.Module = new.to("cpu").eval()
     return quantised
