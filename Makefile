@@ -14,7 +14,7 @@ OR_LATE = || { code=$$?; [ $$code -lt 124 ] || \
 	echo "The tests were ended after $(LIMIT); see above which were running." >&2; exit $$code; }
 JS := $(shell find js -type f -not -path 'js/tests/*' 2>/dev/null)
 
-.PHONY: demo test quick build model lint check-js test-py bench dist chromium clean
+.PHONY: demo test quick build model lint check-js test-py fuzz-models bench dist chromium clean
 
 demo: $(VENV)/.demo build model
 ifdef HEADLESS
@@ -40,6 +40,14 @@ check-js: node_modules/.ready
 
 test-py: $(VENV)/.dev build model chromium node_modules/.cdn
 	$(PYTEST) $(OR_LATE)
+
+# Random compositions of what users do to their models, held to the definitions of the scores.
+# COUNT of them from the seed START on; none begins after MINUTES.
+START := 0
+COUNT := 2000
+MINUTES := 60
+fuzz-models: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --start $(START) --count $(COUNT) --minutes $(MINUTES)
 
 bench: $(VENV)/.dev build model chromium
 	$(BIN)/python -m benchmarks

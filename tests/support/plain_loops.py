@@ -1,0 +1,341 @@
+"""Definitions of scores by plain loops on a user's own model object.
+
+One prompt at a time, unpadded, without a cache, all logits, in evaluation mode. Nothing here
+is shared with headwidget's engine: the output projections are found by ``tests.support.places``,
+and z is read and gated by a hook that is registered last, so z is what the projection really
+receives, behind the user's own hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as global_hooks
+
+from headwidget.scoring.encode import Encoded
+from tests.support import places
+from tests.support.compositions import Held
+from tests.support.places import attention_layers
+
+Change = Callable[[int, Tensor], Tensor]
+"""``change(row, z)`` with z (1, seq, head, dim) gives what stands in its place."""
+
+STEPS = {"double": (2e-2, 1e-2), "single": (2e-2, 1e-2), "half": (0.5, 0.25), "stairs": (0.5, 0.25)}
+"""Two steps of the gates for slopes, the larger the coarser the model computes: half a step
+of the last digit of log p, divided by the step, must stay below what is told apart."""
+
+
+@dataclass(eq=False)
+class Seen:
+    """What one forward showed."""
+
+    logits: Tensor = field(default_factory=lambda: torch.empty(0))  # (seq, vocabulary)
+    z: list[Tensor] = field(default_factory=list)  # a layer each, (seq, head, dim)
+    written: list[Tensor] = field(default_factory=list)  # a layer each, (seq, width)
+    final: Tensor = field(default_factory=lambda: torch.empty(0))  # before the last norm
+
+
+class Plain:
+    """A user's model, run plainly."""
+
+    def __init__(self, held: Held) -> None:
+        self.held, self.heads = held, held.heads
+        rows = range(len(attention_layers(held.base, held.places)))
+        self.projections = [self.part("projection", row) for row in rows]
+        self.shape = (len(self.projections), self.heads)
+        self._untouched: dict[Encoded, Seen] = {}
+
+    def part(self, name: str, row: int = 0) -> nn.Module:
+        held = self.held
+        return places.module(held.module, held.base, held.places, name, row)
+
+    # ---- forwards ----
+
+    def run(self, ids: Sequence[int], change: Change | None = None) -> Seen:
+        """One forward of one prompt."""
+        seen = Seen()
+        with ExitStack() as stack:
+            stack.enter_context(self.held.as_computed())
+            stack.enter_context(evaluating(self.held.module))
+            stack.enter_context(evaluating(self.held.base))
+            for row, projection in enumerate(self.projections):
+                stack.enter_context(self._last_hooks(row, projection, seen, change))
+            if self.held.places.final_norm:
+                see = self.part("final_norm").register_forward_pre_hook(
+                    lambda _, args: setattr(seen, "final", args[0][0].detach().clone())
+                )
+                stack.callback(see.remove)
+            cache = {} if self.held.encoder else {"use_cache": False}
+            out = self.held.module(input_ids=torch.tensor([list(ids)]), **cache)
+        seen.logits = out.logits[0]
+        return seen
+
+    @contextmanager
+    def _last_hooks(
+        self, row: int, projection: nn.Module, seen: Seen, change: Change | None
+    ) -> Iterator[None]:
+        def before(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+            flat = args[0]
+            z = flat.reshape(*flat.shape[:-1], self.heads, -1)  # (1, seq, head, dim)
+            seen.z.append(z[0].detach().clone())
+            if change is None:
+                return None
+            return (change(row, z).reshape(flat.shape), *args[1:])
+
+        def after(_: nn.Module, args: Any, out: Tensor) -> None:
+            seen.written.append(out[0].detach().clone())
+
+        handles = [
+            projection.register_forward_pre_hook(before),
+            projection.register_forward_hook(after),
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    @torch.no_grad()
+    def untouched(self, example: Encoded) -> Seen:
+        """The forward with no head changed; kept, as most definitions need it."""
+        if example not in self._untouched:
+            self._untouched[example] = self.run(example.ids)
+        return self._untouched[example]
+
+    @torch.no_grad()
+    def gated(self, example: Encoded, gates: np.ndarray) -> Tensor:
+        """Logits (seq, vocabulary) with each head's z multiplied by its gate (layer, head)."""
+        factors = torch.tensor(gates)
+        return self.run(example.ids, multiplied(factors)).logits
+
+    def log_p(self, example: Encoded, gates: np.ndarray | None = None) -> float:
+        logits = self.untouched(example).logits if gates is None else self.gated(example, gates)
+        return float(log_probability(logits, example))
+
+    # ---- the definitions ----
+
+    def ablation(self, examples: Sequence[Encoded], replace: str, where: str) -> np.ndarray:
+        """log p(answer) less log p(answer) with the head's z replaced, (run, layer, head)."""
+        fill = self.means(examples, where) if replace == "mean" else None
+        scores = np.zeros((len(examples), *self.shape))
+        for run, example in enumerate(examples):
+            for row, head in np.ndindex(*self.shape):
+                off = without(row, head, fill, example.at if where == "last" else None)
+                with torch.no_grad():
+                    logits = self.run(example.ids, off).logits
+                scores[run, row, head] = self.log_p(example) - float(
+                    log_probability(logits, example)
+                )
+        return scores
+
+    def means(self, examples: Sequence[Encoded], where: str) -> list[Tensor]:
+        """Each head's mean z over all tokens, or those that predict answers; (head, dim) each."""
+        fills = []
+        for row in range(self.shape[0]):
+            rows = []
+            for example in examples:
+                z = self.untouched(example).z[row]
+                rows.append(z[list(example.at)] if where == "last" else z)
+            fills.append(torch.cat(rows).double().mean(0))
+        return fills
+
+    def gradient(self, examples: Sequence[Encoded]) -> tuple[np.ndarray, np.ndarray]:
+        """The slope of log p(answer) in each gate, by central differences, and its uncertainty.
+
+        The uncertainty is how far the slopes of two steps are apart: it grows with curvature
+        and with rounding alike. Both are (run, layer, head).
+        """
+        steps = STEPS[self.held.grain]
+        slopes = np.zeros((len(steps), len(examples), *self.shape))
+        for number, step in enumerate(steps):
+            for run, example in enumerate(examples):
+                for row, head in np.ndindex(*self.shape):
+                    more, less = np.ones(self.shape), np.ones(self.shape)
+                    more[row, head] += step
+                    less[row, head] -= step
+                    rise = self.log_p(example, more) - self.log_p(example, less)
+                    slopes[number, run, row, head] = rise / (2 * step)
+        return slopes[-1], np.abs(slopes[0] - slopes[-1])
+
+    def attribution(self, examples: Sequence[Encoded]) -> np.ndarray:
+        """What the head writes, through the norms with their scales held, along the answer.
+
+        What it writes is the change of the projection's output when the head is off: nothing
+        in its layer changes but that.
+        """
+        norm = FrozenNorm(self.part("final_norm"))
+        unembedding = as_matrix(self.part("unembedding"), self.projection_width())
+        mean_column = unembedding.mean(1)
+        scores = np.zeros((len(examples), *self.shape))
+        for run, example in enumerate(examples):
+            seen = self.untouched(example)
+            for row, head in np.ndindex(*self.shape):
+                with torch.no_grad():
+                    off = self.run(example.ids, without(row, head)).written[row]
+                total = 0.0
+                for i, (at, token) in enumerate(zip(example.at, example.answer)):
+                    if example.foil is None:
+                        column = unembedding[:, token] - mean_column
+                    elif i == example.parting:
+                        column = unembedding[:, token] - unembedding[:, example.foil]
+                    else:
+                        continue
+                    write = (seen.written[row][at] - off[at]).double()
+                    if self.held.places.post_norm:
+                        post_norm = FrozenNorm(self.part("post_norm", row))
+                        write = post_norm(write, seen.written[row][at].double())
+                    total += float(norm(write, seen.final[at].double()) @ column)
+                scores[run, row, head] = total
+        return scores
+
+    def projection_width(self) -> int:
+        example = next(iter(self._untouched.values()), None)
+        assert example is not None, "a forward has to come first"
+        return int(example.written[0].shape[-1])
+
+    def features(self, examples: Sequence[Encoded], k: int) -> np.ndarray:
+        """z averaged over the ``k`` answer tokens that the model finds least likely.
+
+        (example, layer, head, dim)
+        """
+        rows = []
+        for example in examples:
+            seen = self.untouched(example)
+            log_p = token_log_probability(seen.logits, example)
+            chosen = sorted(range(len(log_p)), key=lambda i: float(log_p[i]))[:k]
+            at = [example.at[i] for i in chosen]
+            rows.append(torch.stack([z[at].double().mean(0) for z in seen.z]))
+        return torch.stack(rows).numpy()
+
+    def answers(self, examples: Sequence[Encoded], gates: np.ndarray) -> dict[str, float]:
+        """Accuracy, the share that beats its foil and mean log p under one setting of gates."""
+        right, beats, log_ps = [], [], []
+        for example in examples:
+            all_logits = self.gated(example, gates)
+            log_ps.append(float(log_probability(all_logits, example)))
+            logits = all_logits[list(example.at)]  # (k, vocabulary)
+            right.append(logits.argmax(-1).tolist() == list(example.answer))
+            if example.foil is not None and example.parting is not None:
+                at = logits[example.parting]
+                beats.append(bool(at[example.answer[example.parting]] > at[example.foil]))
+        return {
+            "accuracy": float(np.mean(right)),
+            "beats_foil": float(np.mean(beats)) if beats else float("nan"),
+            "log_probability": float(np.mean(log_ps)),
+        }
+
+
+# ---- pieces ----
+
+
+@contextmanager
+def evaluating(outer: nn.Module) -> Iterator[None]:
+    """Every module in evaluation mode, and then as it was."""
+    training = [m for m in outer.modules() if m.training]
+    for m in training:
+        m.training = False
+    try:
+        yield
+    finally:
+        for m in training:
+            m.training = True
+
+
+def multiplied(gates: Tensor) -> Change:
+    """z times its gate, (layer, head)."""
+    return lambda row, z: z * gates[row].to(z.dtype)[:, None]
+
+
+def without(
+    row: int, head: int, fill: Sequence[Tensor] | None = None, at: Sequence[int] | None = None
+) -> Change:
+    """One head's z replaced by zero or its ``fill``, everywhere or at some positions."""
+
+    def change(layer: int, z: Tensor) -> Tensor:
+        if layer != row:
+            return z
+        z = z.clone()
+        positions = list(range(z.shape[1]) if at is None else at)
+        z[:, positions, head] = 0 if fill is None else fill[row][head].to(z.dtype)
+        return z
+
+    return change
+
+
+def token_log_probability(logits: Tensor, example: Encoded) -> Tensor:
+    """log p of each answer token, from logits (seq, vocabulary)."""
+    log_p = logits[list(example.at)].double().log_softmax(-1)
+    return log_p[range(len(example.answer)), list(example.answer)]
+
+
+def log_probability(logits: Tensor, example: Encoded) -> Tensor:
+    return token_log_probability(logits, example).sum()
+
+
+class FrozenNorm:
+    """A norm as a linear map: its scale is that of the stream that it really reads."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        weight: Any = norm.weight
+        gain = weight.detach().double()
+        self.gain = 1 + gain if "Gemma" in type(norm).__name__ else gain
+        self.centred = isinstance(norm, nn.LayerNorm)
+        eps = getattr(norm, "eps", None) or getattr(norm, "variance_epsilon", 0.0)
+        self.eps = float(eps)
+
+    def __call__(self, part: Tensor, stream: Tensor) -> Tensor:
+        if self.centred:
+            part, stream = part - part.mean(), stream - stream.mean()
+        size: Tensor = (stream.square().mean() + self.eps).sqrt()
+        out: Tensor = part * self.gain / size
+        return out
+
+
+@torch.no_grad()
+def as_matrix(linear: nn.Module, width: int) -> Tensor:
+    """The matrix (in, out) of a linear map as its module computes it, without hooks."""
+    with unhooked(linear):
+        rows: Tensor = linear(torch.eye(width, dtype=dtype_of(linear))[None])
+    return rows[0].double() - offset(linear, width)
+
+
+@torch.no_grad()
+def offset(linear: nn.Module, width: int) -> Tensor:
+    """The bias of a linear map, as its module computes it."""
+    with unhooked(linear):
+        bias: Tensor = linear(torch.zeros(1, 1, width, dtype=dtype_of(linear)))
+    return bias[0, 0].double()
+
+
+def dtype_of(module: nn.Module) -> torch.dtype:
+    """The dtype that a module takes."""
+    return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
+
+
+@contextmanager
+def unhooked(outer: nn.Module) -> Iterator[None]:
+    """Evaluation mode, and no forward hook on the module or inside it: hooks are not weights.
+
+    Weight norm's own hook computes the weight, and stays.
+    """
+    everywhere = [global_hooks._global_forward_hooks, global_hooks._global_forward_pre_hooks]
+    for inner in outer.modules():
+        everywhere += [inner._forward_hooks, inner._forward_pre_hooks]
+    kept = [(hooks, dict(hooks)) for hooks in everywhere]
+    for hooks, before in kept:
+        for key, hook in before.items():
+            if "WeightNorm" not in type(hook).__name__:
+                del hooks[key]
+    try:
+        with evaluating(outer):
+            yield
+    finally:
+        for hooks, before in kept:
+            hooks.clear()
+            hooks.update(before)
