@@ -29,6 +29,13 @@ def extremes(
     (head, head_dim, width), ``u`` (vocabulary, width), ``targets`` and ``k`` (pair,). No
     tensor has more than ``chunk`` numbers, where that has room for one row.
     """
+    with torch.autocast(x.device.type, enabled=False):  # these are weights, not the model's run
+        return _extremes(x, w_o, u, targets, k, chunk)
+
+
+def _extremes(
+    x: Tensor, w_o: Tensor, u: Tensor, targets: Tensor, k: Tensor, chunk: int
+) -> tuple[Tensor, Tensor]:
     among = torch.zeros(2, *x.shape[:2], device=x.device)
     unsettled = _open(x, w_o, u, targets, k, chunk).nonzero()  # (row, 2)
     for at in torch.split(unsettled, max(1, chunk // len(u))) if len(unsettled) else ():

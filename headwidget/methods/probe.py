@@ -270,7 +270,8 @@ def _share(counts: Tensor) -> Tensor:
 
 
 def _average(here: Tensor, weights: Tensor) -> Tensor:
-    return torch.einsum("bkhd,bk->bhd", here.float(), weights.to(here.device))
+    # a sum, and not einsum: a product of matrices would follow the caller's autocast
+    return (here.float() * weights.to(here.device)[:, :, None, None]).sum(1)
 
 
 # ---- fitting, fold by fold ----

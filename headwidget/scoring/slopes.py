@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,12 +23,31 @@ from headwidget.scoring.trust import precision
 
 DIRECTIONS = 4
 """How many prompts are checked a task, each in a direction of its own."""
-STEPS = {8: 1e-3, 4: 1e-2, 2: 1e-1}
-"""How far gates move, by the bytes of a number: far enough to be seen above rounding."""
 MOST_CASTS = 4
 """How many reshapes and casts are looked through behind an operation."""
-ALLOWED = 0.1
-"""How far the change may be off, relative to the slopes' length."""
+
+
+class Steps(NamedTuple):
+    """How far gates are moved, and what may then be put down to rounding."""
+
+    sizes: tuple[float, float]
+    """Large enough to be seen above rounding. The smaller one is tried where the other is off:
+    a step may cross a kink, such as a router's choice."""
+    allowed: float
+    """How far the change of log p may be off, relative to the slopes' length."""
+    roundings: float
+    """How many units of rounding log p itself may be off."""
+
+
+STEPS = {
+    torch.float64: Steps((1e-3, 1e-4), 0.02, 2),
+    torch.float32: Steps((1e-2, 1e-3), 0.05, 2),
+    torch.float16: Steps((3e-2, 1e-2), 0.3, 0.25),
+    torch.bfloat16: Steps((1e-1, 3e-2), 0.8, 0.25),
+}
+"""By the precision that is computed in. True slopes are off by a tenth of what is allowed;
+only in 16 bits they come close, so there a gradient that is cut in part may not be noticed
+unless a module cuts it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +94,17 @@ def check(model: Model, batch: Batch, measured: Slopes, seed: int) -> None:
     """Raise where the slopes are not those of log p, and say where they stop."""
     if (cut := _true_cut(model, measured.cuts)) is not None:
         raise RuntimeError(_at_a_cut(model, cut))
-    step = STEPS[min(8, precision(model).itemsize)]
+    steps = STEPS[precision(model)]
     trial = _Trial(model, batch, measured.values, seed)
-    off = trial.off(step)
-    if off > ALLOWED:  # a step that crosses a kink, such as a router's choice, is tried shorter
-        off = min(off, trial.off(step / 8))
-    if not off > ALLOWED:  # also where the model gives no number, of which the engine tells
+    off = trial.off(steps.sizes[0])
+    if off > steps.allowed:
+        off = min(off, trial.off(steps.sizes[1]))
+    if not off > steps.allowed:  # also where the model gives no number, of which the engine tells
         return
     raise RuntimeError(
         f"the slopes of {model.name} are not those of its answers: with all gates moved a little, "
         f"log p changes by an amount that is {off:.0%} off what they foretell. "
-        f"{trial.where(step)} Use method='ablation', which needs no gradient."
+        f"{trial.where()} Use method='ablation', which needs no gradient."
     )
 
 
@@ -101,7 +120,8 @@ class _Trial:
     """Some prompts with all gates moved in random directions."""
 
     def __init__(self, model: Model, batch: Batch, values: Tensor, seed: int) -> None:
-        self.model = model
+        self.model, self.steps = model, STEPS[precision(model)]
+        self.unit = self.steps.roundings * torch.finfo(precision(model)).eps
         rows = [i % len(batch.runs) for i in range(DIRECTIONS)]
         chosen = torch.tensor(rows, device=values.device)
         self.groups = [chosen[i : i + 1] for i in range(DIRECTIONS)]
@@ -133,8 +153,8 @@ class _Trial:
             values = self.values[rows] if row is None else self.values[rows, row : row + 1]
             foretold = (self.values[rows] * move).sum((1, 2)) / step
             length = values.square().sum((1, 2)).sqrt()
-            rounding = torch.finfo(precision(self.model)).eps * (1 + up.abs()) / step
-            errors.append((change - foretold).abs().sub(4 * rounding).clamp(min=0))
+            rounding = self.unit * (1 + up.abs()) / step
+            errors.append((change - foretold).abs().sub(rounding).clamp(min=0))
             sizes.append(torch.maximum(length, change.abs()))
         error, size = (torch.cat(parts).square().mean().sqrt() for parts in (errors, sizes))
         return float(error / size.clamp(min=1e-30))
@@ -144,10 +164,10 @@ class _Trial:
             log_p = log_probability(forward(self.model, batch), batch)
         return log_p.to(self.values.device, torch.float32)
 
-    def where(self, step: float) -> str:
+    def where(self) -> str:
         """Above which layer the slopes go wrong, and whose hooks may be the reason."""
-        layers = self.model.layers
-        wrong = [row for row in range(len(layers)) if self.off(step, row) > ALLOWED]
+        layers, step = self.model.layers, self.steps.sizes[1]
+        wrong = [row for row in range(len(layers)) if self.off(step, row) > self.steps.allowed]
         place = "somewhere"
         if wrong:
             place = f"above the heads of {layers[wrong[-1]].name}"
