@@ -89,7 +89,7 @@ def test_scores_name_the_hooked_modules_and_say_how_prompts_were_run() -> None:
     assert scores.record.hooks == ("model.layers.1",) and scores.record.one_by_one
     from headwidget.scores.provenance import about
 
-    card = dict(map(tuple, about(scores)))  # type: ignore[arg-type]
+    card: dict[str, str] = dict(about(scores))
     assert card["hooks of the user's"] == "model.layers.1"
     assert card["prompts"] == "one at a time"
     handle.remove()

@@ -286,7 +286,7 @@ class FrozenNorm:
         gain = weight.detach().double()
         self.gain = 1 + gain if "Gemma" in type(norm).__name__ else gain
         self.centred = isinstance(norm, nn.LayerNorm)
-        eps = getattr(norm, "eps", None) or getattr(norm, "variance_epsilon", 0.0)
+        eps: Any = getattr(norm, "eps", None) or getattr(norm, "variance_epsilon", 0.0)
         self.eps = float(eps)
 
     def __call__(self, part: Tensor, stream: Tensor) -> Tensor:
