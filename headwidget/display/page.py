@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwidget.display.assets import asset
-from headwidget.scores import provenance
-from headwidget.scores.files import write_whole
+from headwidget.scores import provenance, validation
+from headwidget.scores.whole_file import write_whole
 
 if TYPE_CHECKING:
     from headwidget.display.explorer import ExplorerBase
@@ -57,12 +57,15 @@ footer {{
 
 def write(explorer: ExplorerBase, path: str | Path, *, title: str | None = None) -> Path:
     """Write the explorer's page to ``path``: complete, or not at all. Gives the path back."""
-    text = render(explorer, title=title)
-    return write_whole(path, lambda temporary: temporary.write_bytes(text.encode()))
+    return write_whole(
+        path, lambda temporary: temporary.write_bytes(render(explorer, title=title).encode())
+    )
 
 
 def render(explorer: ExplorerBase, *, title: str | None = None) -> str:
     """The page as text."""
+    if title:
+        validation.name(title, "the title")
     model = explorer.shown.record.model or ""
     header, buffer = explorer.encoded
     state = {"_header": header, "buffer": _packed(buffer), **explorer.page_state()}

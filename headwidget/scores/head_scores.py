@@ -98,10 +98,11 @@ class HeadScores:
         """
         values = validation.values_by_task(arrays)
         depth = next(iter(values.values())).shape[1]
-        labels = validation.run_labels(runs or {}, values)
+        labels = validation.run_labels({} if runs is None else runs, values)
         if signed is None:
             signed = any(bool((v < 0).any()) for v in values.values())
-        plain = checked_json(meta or {})
+        plain = checked_json(validation.record({} if meta is None else meta))
+        validation.nesting(plain)
         if ranked_by is None:
             ranked_by = _ranked_by(Record.from_json(plain))
         return cls(
@@ -111,9 +112,13 @@ class HeadScores:
             layers=validation.layer_numbers(layers, depth),
             signed=bool(signed),
             ranked_by=rank.check(ranked_by),
-            _categories=MappingProxyType(validation.categories_by_task(categories or {}, values)),
+            _categories=MappingProxyType(
+                validation.categories_by_task({} if categories is None else categories, values)
+            ),
             meta=MappingProxyType(plain),
-            _aspects=MappingProxyType(validation.aspects_by_name(aspects or {}, values)),
+            _aspects=MappingProxyType(
+                validation.aspects_by_name({} if aspects is None else aspects, values)
+            ),
         )
 
     # ---- reading ----
