@@ -119,8 +119,8 @@ def _csv_rows(text: str, name: str) -> Iterator[Mapping[str, Any]]:
     except csv.Error as error:
         # The limit is the csv module's, for the whole process: it is left alone.
         raise ValueError(
-            f"{name}, line {reader.line_num}: it cannot be read as CSV ({error}). Cells have at "
-            f"most {csv.field_size_limit()} characters; for longer ones, use .jsonl."
+            f"{name}, line {reader.reader.line_num}: it cannot be read as CSV ({error}). "
+            f"Cells have at most {csv.field_size_limit()} characters; for longer ones, use .jsonl."
         ) from error
 
 
