@@ -118,6 +118,25 @@ def test_names_of_sides_and_titles_are_checked_too(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda scores: scores.select(3), "select takes a task's name or a list of them; got 3"),
+        (lambda scores: scores.select([["a"]]), r"no task \['a'\] in these scores"),
+        (lambda scores: scores.values(["a"]), r"no task \['a'\] in these scores"),
+        (lambda scores: scores.interval("0.95"), "level is a fraction between 0 and 1"),
+        (lambda scores: scores.interval(draws=1.5), "draws 1 or more; got 0.95 and 1.5"),
+        (lambda scores: scores.on(None), "threshold is a finite number; got None"),
+        (lambda scores: scores.on("1"), "threshold is a finite number; got '1'"),
+    ],
+)
+def test_what_scores_are_asked_for_is_checked(
+    call: Callable[[hw.HeadScores], object], sentence: str
+) -> None:
+    with pytest.raises((ValueError, TypeError, KeyError), match=sentence):
+        call(make())
+
+
 def test_a_number_that_no_float_holds_is_no_threshold() -> None:
     for threshold, shown in ((10**400, None), (-(10**400), None), (0.25, 0.25)):
         scores = make(meta={"display": {"threshold": threshold}, "floor": {"a": threshold}})
