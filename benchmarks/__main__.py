@@ -2,7 +2,7 @@
 run, medians of several; then the browser's times and bytes.
 
 Machine and versions stand on top. Names choose parts: `python -m benchmarks browser`,
-or `speed`, `trust`, `probe`, `gating`, `patterns`, `relations`, `memory`, `live`.
+or `speed`, `trust`, `probe`, `gating`, `patterns`, `relations`, `memory`, `many_runs`, `live`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,18 @@ import sys
 import torch
 import transformers
 
-from benchmarks import browser, gating, live, memory, patterns, probe, relations, speed, trust
+from benchmarks import (
+    browser,
+    gating,
+    live,
+    many_runs,
+    memory,
+    patterns,
+    probe,
+    relations,
+    speed,
+    trust,
+)
 from benchmarks.timing import Row
 
 
@@ -25,7 +36,7 @@ def main() -> None:
         f"# {machine}; python {platform.python_version()}, torch {torch.__version__}, "
         f"transformers {transformers.__version__}\n"
     )
-    for part in (speed, trust, probe, gating, patterns, relations, memory):
+    for part in (speed, trust, probe, gating, patterns, relations, memory, many_runs):
         if not only or part.__name__.removeprefix("benchmarks.") in only:
             show(part.rows())
     if not only or "browser" in only:

@@ -16,10 +16,10 @@ from headwidget.scoring import slopes, trust
 
 ROUNDS = 3
 WORK: dict[str, tuple[int, dict[str, Any]]] = {
-    "gradient": (160, {}),
+    "gradient": (120, {}),
     "ablation": (8, {}),
     "gating": (16, {"preset": "quick", "fits": 2}),
-    "attribution": (256, {}),
+    "attribution": (120, {}),
 }
 """Prompts of each of two tasks, and options: about a minute on two cores, each."""
 CHECKS = (

@@ -50,7 +50,10 @@ def shoot(
     """A picture of the whole explorer, in 128 colours: maps compress badly."""
     page_file = explorer.to_html(Path(tempfile.mkdtemp()) / "page.html")
     context = browser.new_context(
-        color_scheme=scheme, device_scale_factor=1.5, viewport={"width": width, "height": 700}
+        bypass_csp=True,  # for a style of our own
+        color_scheme=scheme,
+        device_scale_factor=1.5,
+        viewport={"width": width, "height": 700},
     )
     page = context.new_page()
     page.goto(page_file.as_uri())

@@ -17,9 +17,9 @@ from traitlets import TraitError
 from headwidget.display import assets, page, settings, wire
 from headwidget.scores import head_scores
 from headwidget.scores.compare import difference
-from headwidget.scores.files import write_whole
 from headwidget.scores.head_scores import HeadScores
 from headwidget.scores.threshold import START
+from headwidget.scores.whole_file import write_whole
 
 
 def trait(default: Any, text: str) -> Any:
@@ -207,15 +207,17 @@ class ExplorerBase(anywidget.AnyWidget):
         """Write the current view as a picture (:meth:`HeadScores.figure`). Gives the path back."""
         from headwidget.display import figure
 
-        content = figure.png(*self._drawn(), dpi=dpi)
-        return write_whole(path, lambda temporary: temporary.write_bytes(content))
+        return write_whole(
+            path, lambda temporary: temporary.write_bytes(figure.png(*self._drawn(), dpi=dpi))
+        )
 
     def to_svg(self, path: str | Path) -> Path:
         """Write the current view as a drawing (:meth:`HeadScores.figure`). Gives the path back."""
         from headwidget.display import figure
 
-        content = figure.svg(*self._drawn())
-        return write_whole(path, lambda temporary: temporary.write_bytes(content))
+        return write_whole(
+            path, lambda temporary: temporary.write_bytes(figure.svg(*self._drawn()))
+        )
 
     def _drawn(self) -> tuple[HeadScores, settings.Settings]:
         """What is shown now, as figures take it."""

@@ -49,12 +49,14 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         values = scores.values(name)
         low, high = reduce.interval(values)
         kept = reduce.kept_statistics(len(values))
-        ordered = np.sort(values, axis=0)[kept]  # (rank, layer, head)
+        ranks = [*kept, *reduce.middle_ranks(len(values))]
+        *statistics, lower, upper = reduce.order_statistics(values, ranks)  # one sort for all
+        ordered = np.stack(statistics)  # (rank, layer, head)
         # Where many runs tie, steps would put them all below a threshold that is their value:
         # such scores stay exact.
         packed = len(kept) < len(values) and 4 * np.unique(ordered).size > ordered.size
         exact += [
-            np.stack([reduce.mean(values), reduce.reduce(values, "median"), low, high]),
+            np.stack([reduce.mean(values), reduce.middle(lower, upper), low, high]),
             ordered[[0, -1]] if packed else ordered,
         ]
         if packed:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headwidget.scores import common_grid, head_scores
+from headwidget.scores import common_grid, head_scores, validation
 from headwidget.scores.common_grid import Grid, Wide
 from headwidget.scores.head_scores import HeadScores
 from headwidget.scores.record import ComparedSide, Comparison, Record, TaskRecord
@@ -278,7 +278,7 @@ def _names(
 
 
 def _checked_names(names: Sequence[str]) -> list[str]:
-    two = not isinstance(names, str) and len(names) == 2
+    two = isinstance(names, Sequence) and not isinstance(names, str) and len(names) == 2
     if not two or not all(isinstance(name, str) and name.strip() for name in names):
         raise ValueError(f"names are two texts, such as names=('before', 'after'); got {names!r}.")
     if names[0] == names[1]:
@@ -286,7 +286,7 @@ def _checked_names(names: Sequence[str]) -> list[str]:
             f"both sides are named {names[0]!r}; give each a name of its own, "
             "such as names=('before', 'after')."
         )
-    return list(names)
+    return [validation.encodable(name, "a name in names=…") for name in names]
 
 
 def _titles(tasks: Sequence[str], names: Sequence[str]) -> dict[str, tuple[str, str, str]]:

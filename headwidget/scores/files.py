@@ -9,18 +9,20 @@ import itertools
 import json
 import math
 import os
-import tempfile
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwidget.scores.file_errors import as_path, check_readable
 from headwidget.scores.rank import RANKED_BY
+from headwidget.scores.whole_file import write_whole
 
 if TYPE_CHECKING:
     from headwidget.scores.head_scores import HeadScores
 
+__all__ = ["read", "save", "write_whole"]
 
 VERSION = 2
 """The newest version. Files without aspects are version 1, which older headwidgets read too."""
@@ -32,6 +34,7 @@ _MOST_HEADER = 64 * 1024 * 1024
 
 def save(scores: HeadScores, path: str | Path) -> Path:
     """Write ``scores`` to ``path``: complete, or not at all. Gives the path back."""
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     header = {
@@ -58,7 +61,22 @@ def save(scores: HeadScores, path: str | Path) -> Path:
     for prefix, part in zip(_prefixes(len(scores.aspects)), [scores, *scores.aspects.values()]):
         for i, task in enumerate(part.tasks):
             arrays[f"{prefix}task{i}"] = np.ascontiguousarray(part.values(task))
-    return write_whole(path, lambda temporary: save_file(arrays, temporary, {KEY: text}))
+
+    def write(temporary: Path) -> None:
+        try:
+            save_file(arrays, temporary, {KEY: text})
+        except SafetensorError as error:
+            raise _system_error(error) from error
+
+    return write_whole(path, write)
+
+
+def _system_error(error: Exception) -> OSError:
+    """What safetensors says of an error of the system, as that error."""
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    if number is None:
+        return OSError(f"the scores cannot be written: {error}.")
+    return OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 def _prefixes(aspects: int) -> list[str]:
@@ -66,42 +84,12 @@ def _prefixes(aspects: int) -> list[str]:
     return ["", *(f"aspect{number}." for number in range(aspects))]
 
 
-def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
-    """Let ``write`` fill a temporary file beside ``path``, then rename it.
-
-    So ``path`` holds the old file or the whole new one, never a part.
-    """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"the folder {str(target.parent)!r} does not exist; make it first, "
-            f"then write {target.name!r} there."
-        )
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        write(temporary)
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # mkstemp's 0600 would keep colleagues out
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return target
-
-
 def read(path: str | Path) -> dict[str, Any]:
     """What :func:`save` wrote, as keyword arguments of ``HeadScores.from_arrays``."""
     from safetensors import SafetensorError, safe_open
 
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(
-            f"hw.open takes the path of a file that scores.save wrote; got a {type(path).__name__}."
-        )
-    target = Path(path)
-    if not target.is_file():
-        raise FileNotFoundError(f"there is no file {str(target)!r}.")
+    target = as_path(path, "hw.open takes the path of a file that scores.save wrote")
+    check_readable(target)
     try:
         with safe_open(target, framework="numpy") as file:
             return _contents(file)

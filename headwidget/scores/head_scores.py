@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,10 +99,11 @@ class HeadScores:
         """
         values = validation.values_by_task(arrays)
         depth = next(iter(values.values())).shape[1]
-        labels = validation.run_labels(runs or {}, values)
+        labels = validation.run_labels({} if runs is None else runs, values)
         if signed is None:
             signed = any(bool((v < 0).any()) for v in values.values())
-        plain = checked_json(meta or {})
+        plain = checked_json(validation.record({} if meta is None else meta))
+        validation.nesting(plain)
         if ranked_by is None:
             ranked_by = _ranked_by(Record.from_json(plain))
         return cls(
@@ -111,9 +113,13 @@ class HeadScores:
             layers=validation.layer_numbers(layers, depth),
             signed=bool(signed),
             ranked_by=rank.check(ranked_by),
-            _categories=MappingProxyType(validation.categories_by_task(categories or {}, values)),
+            _categories=MappingProxyType(
+                validation.categories_by_task({} if categories is None else categories, values)
+            ),
             meta=MappingProxyType(plain),
-            _aspects=MappingProxyType(validation.aspects_by_name(aspects or {}, values)),
+            _aspects=MappingProxyType(
+                validation.aspects_by_name({} if aspects is None else aspects, values)
+            ),
         )
 
     # ---- reading ----
@@ -190,13 +196,18 @@ class HeadScores:
 
         Enough is at least the fraction ``agreement`` of a task's runs.
         """
-        if isinstance(threshold, str) or not np.isfinite(threshold):
+        if not isinstance(threshold, numbers.Real) or not np.isfinite(float(threshold)):
             raise ValueError(f"threshold is a finite number; got {threshold!r}.")
         return np.stack([reduce.on(v, threshold, agreement) for v in self._values.values()])
 
     def interval(self, level: float = 0.95, *, draws: int = 1000, seed: int = 0) -> Array:
-        """The bootstrap interval of the mean over runs, (2, task, layer, head): low and high."""
-        if not 0 < level < 1 or draws < 1:
+        """The bootstrap interval of the mean over runs, (2, task, layer, head): low and high.
+
+        Of more than 2048 runs it is the Poisson bootstrap's, in which each run counts a Poisson
+        number of times: the same but for a part in the number of runs.
+        """
+        fraction = isinstance(level, numbers.Real) and 0 < level < 1
+        if not fraction or not isinstance(draws, numbers.Integral) or draws < 1:
             raise ValueError(
                 "level is a fraction between 0 and 1, such as 0.95, and draws 1 or more; "
                 f"got {level!r} and {draws!r}."
@@ -234,7 +245,11 @@ class HeadScores:
 
     def select(self, tasks: Iterable[str] | str) -> HeadScores:
         """The same scores with these tasks only, in this order."""
+        if not isinstance(tasks, Iterable):
+            raise TypeError(f"select takes a task's name or a list of them; got {tasks!r}.")
         wanted = [tasks] if isinstance(tasks, str) else list(tasks)
+        for task in wanted:
+            self._require(task)
         if len(set(wanted)) != len(wanted):
             raise ValueError(f"select names a task twice: {', '.join(map(repr, wanted))}.")
         return HeadScores.from_arrays(
@@ -327,7 +342,7 @@ class HeadScores:
         return functools.partial(HeadScores.from_arrays, dict(self._values), **arguments), ()
 
     def _require(self, task: str) -> str:
-        if task not in self._values:
+        if not isinstance(task, str) or task not in self._values:
             raise KeyError(
                 f"no task {task!r} in these scores; they have {', '.join(map(repr, self.tasks))}."
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,7 @@ def display(scores: HeadScores, given: Mapping[str, Any] = MappingProxyType({}))
     if asked.view is not None:
         settings["view"] = asked.view
     by_value = given.get("rule", "value") == "value"
-    if asked.threshold is not None and math.isfinite(asked.threshold) and by_value:
+    if asked.threshold is not None and abs(asked.threshold) <= sys.float_info.max and by_value:
         settings["threshold"] = float(asked.threshold)
     return {**settings, **given}
 

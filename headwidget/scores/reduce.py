@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -25,6 +26,13 @@ ONE_THREAD = 262_144
 """Multiplications of a matrix product that OpenBLAS leaves to one thread."""
 MOST_STATISTICS = 33
 """At most this many order statistics a head cross the wire, minimum and maximum among them."""
+AT_ONCE = 2**21
+"""How many scores are sorted, or weights drawn, at a time: what bounds the memory."""
+HEADS_AT_ONCE = 4096
+PLAIN_RUNS = 2048
+"""With more runs than these, intervals are those of the Poisson bootstrap."""
+POISSON_LEVELS = 2**16
+"""A Poisson number is looked up in a table with a uniform number below this."""
 
 
 def runs_needed(agreement: float, runs: int) -> int:
@@ -56,9 +64,38 @@ def order_statistic(values: Array, agreement: float) -> Array:
     [3.0, 2.0, 1.0]
     """
     runs = len(values)
-    rank = runs - runs_needed(agreement, runs)
-    reached: Array = np.partition(values, rank, axis=0)[rank]
+    reached: Array = order_statistics(values, [runs - runs_needed(agreement, runs)])[0]
     return reached
+
+
+def order_statistics(values: Array, ranks: Sequence[int]) -> Array:
+    """The scores at ``ranks`` of the sorted runs, 0 the smallest, (rank, layer, head).
+
+    A copy of some heads is sorted at a time.
+    """
+    flat = values.reshape(len(values), -1)  # (run, layer * head)
+    chosen = np.empty((len(ranks), flat.shape[1]), np.float32)
+    at_once = max(1, AT_ONCE // len(values))
+    for start in range(0, flat.shape[1], at_once):
+        some = flat[:, start : start + at_once]
+        ordered = np.sort(some, axis=0) if len(ranks) > 1 else np.partition(some, ranks, axis=0)
+        chosen[:, start : start + at_once] = ordered[ranks]
+    return chosen.reshape(len(ranks), *values.shape[1:])
+
+
+def median(values: Array) -> Array:
+    """The median over runs; of an even number, the mean of the two in the middle."""
+    return middle(*order_statistics(values, middle_ranks(len(values))))
+
+
+def middle_ranks(runs: int) -> list[int]:
+    """The ranks of the two in the middle; the same one twice where ``runs`` is odd."""
+    return [(runs - 1) // 2, runs // 2]
+
+
+def middle(lower: Array, upper: Array) -> Array:
+    """Halfway between two maps, worked out in float64."""
+    return ((lower.astype(np.float64) + upper) / 2).astype(np.float32)
 
 
 def reduce(values: Array, how: How = "mean") -> Array:
@@ -70,7 +107,7 @@ def reduce(values: Array, how: How = "mean") -> Array:
     if how == "mean":
         return mean(values)
     if how == "median":
-        return np.median(values.astype(np.float64), axis=0).astype(np.float32)
+        return median(values)
     if how == "always":
         return order_statistic(values, 1.0)
     if how == "any":
@@ -142,21 +179,64 @@ def interval(
 ) -> tuple[Array, Array]:
     """Bootstrap interval of the mean over runs: the lower and the upper map.
 
-    Of one run, both are that run.
+    Its ends are percentiles of the means of ``draws`` resamples. Up to ``PLAIN_RUNS`` runs, a
+    resample draws as many runs as there are, with replacement. Of more runs, each counts as
+    often as a Poisson number of mean 1 says, and the mean is taken over the sum of these (the
+    Poisson bootstrap, Hanley and MacGibbon 2006): the same but for a part in the number of
+    runs, and it needs a few runs at a time only. Of one run, both ends are that run.
     """
     runs = len(values)
     if runs == 1:
         return values[0].copy(), values[0].copy()
-    rng = np.random.default_rng(seed)
-    counts = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=draws)  # (draw, run)
-    weights = counts.astype(np.float32) / np.float32(runs)
+    resampled_means = _plain_bootstrap if runs <= PLAIN_RUNS else _poisson_bootstrap
     flat = values.reshape(runs, -1)  # (run, layer * head)
     low, high = np.empty(flat.shape[1], np.float32), np.empty(flat.shape[1], np.float32)
     ends = (0.5 - level / 2, 0.5 + level / 2)
-    for start in range(0, flat.shape[1], 4096):  # bounded memory: draws x 4096
-        heads = slice(start, start + 4096)
-        low[heads], high[heads] = np.quantile(_means(weights, flat[:, heads]), ends, axis=0)
+    for start in range(0, flat.shape[1], HEADS_AT_ONCE):
+        heads = slice(start, start + HEADS_AT_ONCE)
+        # every head has the same resamples
+        means = resampled_means(flat[:, heads], draws, np.random.default_rng(seed))
+        low[heads], high[heads] = np.quantile(means, ends, axis=0)
     return low.reshape(values.shape[1:]), high.reshape(values.shape[1:])
+
+
+def _plain_bootstrap(flat: Array, draws: int, rng: np.random.Generator) -> Array:
+    """The mean of each resample, (draw, head)."""
+    runs = len(flat)
+    means = np.empty((draws, flat.shape[1]), np.float32)
+    at_once = max(1, AT_ONCE // runs)
+    for start in range(0, draws, at_once):
+        size = min(at_once, draws - start)
+        counts = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=size)  # (draw, run)
+        weights = counts.astype(np.float32) / np.float32(runs)
+        means[start : start + size] = _means(weights, flat)
+    return means
+
+
+def _poisson_bootstrap(
+    flat: Array, draws: int, rng: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """The mean of each resample, (draw, head), added up in float64 over chunks of runs."""
+    at_once = max(1, AT_ONCE // draws)
+    counts = _poisson_table()
+    # scaled so that no sum of a chunk is beyond float32, whatever the scores
+    table = (counts / (counts[-1] * at_once)).astype(np.float32)
+    sums, totals = np.zeros((draws, flat.shape[1])), np.zeros((draws, 1))
+    for start in range(0, len(flat), at_once):
+        some = flat[start : start + at_once]
+        drawn = rng.integers(POISSON_LEVELS, size=(draws, len(some)), dtype=np.uint16)
+        weights = table[drawn]  # (draw, run)
+        sums += weights @ some
+        totals += weights @ np.ones((len(some), 1), np.float32)
+    means: npt.NDArray[np.float64] = sums / totals
+    return means
+
+
+def _poisson_table() -> npt.NDArray[np.int64]:
+    """The Poisson number of mean 1 for each of ``POISSON_LEVELS`` equally likely levels."""
+    up_to = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(20)])
+    levels = (np.arange(POISSON_LEVELS) + 0.5) / POISSON_LEVELS
+    return np.searchsorted(up_to, levels)
 
 
 def _means(weights: Array, flat: Array) -> Array:

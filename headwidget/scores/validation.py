@@ -3,26 +3,49 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from headwidget.scores.record import Record
+
 if TYPE_CHECKING:
     from headwidget.scores.reduce import Array
+
+MOST_NESTED = 50
+"""The most lists and dicts inside one another in a record; those of headwidget have about six."""
 
 
 def name(text: object, what: str) -> str:
     """A name that people and files can hold; ``what`` says whose it is in the error."""
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{what} must be text and not empty; got {text!r}.")
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
+    return encodable(text, what)
+
+
+def encodable(text: str, what: str) -> str:
+    """The text, if a file can hold it; ``what`` begins the sentence where it cannot."""
+    if not is_encodable(text):
         raise ValueError(
-            f"{what} has half a letter (a lone surrogate), which no file can hold: {text!r}."
+            f"{what} has half a letter (a lone surrogate), which no file can hold: {text!r:.200}."
         )
     return text
+
+
+def is_encodable(text: str) -> bool:
+    """Has the text no lone surrogate?
+
+    >>> is_encodable("naïve"), is_encodable("na\\ud800ve")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def values_by_task(arrays: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
@@ -76,7 +99,12 @@ def layer_numbers(layers: Sequence[int] | None, depth: int) -> tuple[int, ...]:
     """The model's own number of each of ``depth`` rows; 0, 1, 2, … by default."""
     if layers is None:
         return tuple(range(depth))
-    numbers = tuple(operator.index(n) for n in layers)
+    try:
+        numbers = tuple(operator.index(n) for n in layers)
+    except TypeError:
+        raise TypeError(
+            f"layers is a list of {depth} whole numbers, a row each; got {layers!r:.80}."
+        ) from None
     if len(numbers) != depth or len(set(numbers)) != depth or min(numbers) < 0:
         raise ValueError(
             f"layers must give each of the {depth} rows a number of its own, 0 or more; "
@@ -93,10 +121,16 @@ def run_labels(
     labels = {}
     for task, v in values.items():
         asked = runs.get(task)
+        if isinstance(asked, (str, bytes)) or not isinstance(asked, (Iterable, type(None))):
+            raise TypeError(
+                f"task {task!r}: run labels are a list of texts, one for each of its "
+                f"{len(v)} runs; got {asked!r:.80}."
+            )
         texts = tuple(f"run {i}" for i in range(len(v))) if asked is None else tuple(asked)
-        for text in texts:
+        for i, text in enumerate(texts):
             if not isinstance(text, str):
                 raise ValueError(f"task {task!r}: run labels must be text; got {text!r}.")
+            encodable(text, f"task {task!r}: the label of run {i}")
         if len(texts) != len(v):
             raise ValueError(f"task {task!r} has {len(v)} runs but {len(texts)} run labels.")
         labels[task] = texts
@@ -115,17 +149,45 @@ def categories_by_task(
 
 
 def of_scored_tasks(what: str, by_task: Mapping[str, object], values: Mapping[str, Array]) -> None:
-    """Refuse names of tasks that have no scores."""
+    """Refuse what is not by task, and names of tasks that have no scores."""
+    by_name(what, by_task)
     if unknown := [task for task in by_task if task not in values]:
         raise ValueError(
             f"{what} names tasks that have no scores: {', '.join(map(repr, unknown))}."
         )
 
 
+def by_name(what: str, mapping: object) -> None:
+    """Refuse what is not a dict: a list, or text where a dict of lists belongs."""
+    if not isinstance(mapping, Mapping):
+        raise TypeError(f"{what} is a dict; got {mapping!r:.80}.")
+
+
+def record(meta: Mapping[str, Any] | Record) -> Mapping[str, Any] | Record:
+    """A record, or the dict of one."""
+    if not isinstance(meta, Record):
+        by_name("meta", meta)
+    return meta
+
+
+def nesting(meta: Mapping[str, Any]) -> None:
+    """Refuse lists and dicts inside one another beyond ``MOST_NESTED``."""
+    level: list[Any] = [meta]
+    for _ in range(MOST_NESTED):
+        items: list[Any] = []
+        for value in level:
+            if isinstance(value, (dict, list)):
+                items += value.values() if isinstance(value, dict) else value
+        level = items
+    if any(isinstance(value, (dict, list)) for value in level):
+        raise ValueError(f"meta is nested more than {MOST_NESTED} lists and dicts deep.")
+
+
 def aspects_by_name(
     aspects: Mapping[str, Mapping[str, npt.ArrayLike]], values: Mapping[str, Array]
 ) -> dict[str, Mapping[str, Array]]:
     """The aspects' values, task by task, in the shapes of the scores themselves."""
+    by_name("aspects", aspects)
     return {
         name(aspect, "an aspect's name"): _aspect(aspect, arrays, values)
         for aspect, arrays in aspects.items()
@@ -135,6 +197,7 @@ def aspects_by_name(
 def _aspect(
     aspect: str, arrays: Mapping[str, npt.ArrayLike], values: Mapping[str, Array]
 ) -> Mapping[str, Array]:
+    by_name(f"aspect {aspect!r}", arrays)
     of_aspect = {task: scores(f"{task} ({aspect})", array) for task, array in arrays.items()}
     if _shapes(of_aspect) != _shapes(values):
         raise ValueError(

@@ -6,7 +6,6 @@ Questions are broken into sub-questions, each labelled with the cognitive skill 
 from __future__ import annotations
 
 import difflib
-import json
 import re
 import warnings
 from collections import Counter
@@ -15,6 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from headwidget.scores import validation
+from headwidget.scores.file_errors import as_path
+from headwidget.tasks import readers
 from headwidget.tasks.task import Example, Task
 
 SKILLS = (
@@ -97,7 +99,8 @@ def read_cogqa(
     """
     if type(least) is not int or least < 1:
         raise ValueError(f"least is how many examples a task needs, 1 or more; got {least!r}.")
-    path, report = Path(path), CogQAReport() if report is None else report
+    path = as_path(path, "read_cogqa takes the path of a CogQA file")
+    report = CogQAReport() if report is None else report
     by_skill: dict[str, list[Example]] = {skill: [] for skill in SKILLS}
     meanings: dict[str, str | None] = {}  # label as written -> skill, looked up once
     for item, (question, steps) in _items(path, report):
@@ -133,19 +136,7 @@ def read_cogqa(
 
 def _items(path: Path, report: CogQAReport) -> Iterator[tuple[int, tuple[str, list[Any]]]]:
     """Each item's number, question and steps; what is malformed goes to the report."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r}.")
-    try:
-        items = json.loads(path.read_text(encoding="utf-8-sig"))
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path.name}: not JSON ({error.msg} at line {error.lineno}, column {error.colno})."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path.name} is not UTF-8 text ({error.reason} at byte {error.start}); "
-            "save it as UTF-8."
-        ) from error
+    items = readers.json_of(readers.text_of(path), path.name)
     if not isinstance(items, list):
         raise ValueError(
             f"{path.name} must hold a JSON list of {{question, answer, generated}}; "
@@ -156,6 +147,8 @@ def _items(path: Path, report: CogQAReport) -> Iterator[tuple[int, tuple[str, li
             report.malformed.append(f"item {number} is a {type(item).__name__}, not an object.")
         elif not isinstance(item.get("question"), str) or not item["question"].strip():
             report.malformed.append(f"item {number} has no 'question' text.")
+        elif not validation.is_encodable(item["question"]):
+            report.malformed.append(f"item {number} has half a letter in its 'question'.")
         elif not isinstance(item.get("generated"), list):
             report.malformed.append(f"item {number} has no list 'generated' of sub-questions.")
         else:
@@ -176,6 +169,9 @@ def _steps(steps: list[Any], item: int, report: CogQAReport) -> Iterator[_Step]:
         texts = {key: _text(step.get(key)) for key in _STEP_KEYS}
         if missing := [key for key, text in texts.items() if not text.strip()]:
             report.malformed.append(f"{where} has no {missing[0]!r} text{rest}.")
+            return
+        if broken := [key for key, text in texts.items() if not validation.is_encodable(text)]:
+            report.malformed.append(f"{where} has half a letter in its {broken[0]!r}{rest}.")
             return
         question, answer, skill = texts.values()
         yield _Step(question.strip(), answer.rstrip(), skill.strip())

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import math
 import operator
+import os
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from headwidget.scores import validation
+from headwidget.tasks import readers
 
 
 class Example(NamedTuple):
@@ -50,12 +51,15 @@ class Task:
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"a task needs a name; got {name!r}.")
+        validation.encodable(name, "a task's name")
         if category is not None and not isinstance(category, str):
             raise ValueError(f"task {name!r}: the category must be text; got {category!r}.")
-        if isinstance(examples, str):
+        validation.encodable(category or "", f"task {name!r}: the category")
+        if isinstance(examples, str) or not isinstance(examples, Iterable):
+            got = "the text " if isinstance(examples, str) else ""
             raise ValueError(
                 f"task {name!r}: examples is a list of (prompt, answer) or "
-                f"(prompt, answer, foil); got the text {examples!r}."
+                f"(prompt, answer, foil); got {got}{examples!r}."
             )
         checked = tuple(_example(name, i, e) for i, e in enumerate(examples))
         if not checked:
@@ -157,14 +161,18 @@ class Task:
         >>> Task.read([{"q": "2 + 2 =", "a": " 4"}], "sums", prompt="q", answer="a").examples
         (Example(prompt='2 + 2 =', answer=' 4', foil=None),)
         """
+        columns = {"prompt": prompt, "answer": answer, "foil": foil, "split": split}
+        for what, column in columns.items():
+            if not isinstance(column, str):
+                raise TypeError(f"{what}=… is the name of a column, as text; got {column!r}.")
         if name is None:
-            if not isinstance(source, (str, Path)):
+            if not isinstance(source, (str, os.PathLike)):
                 raise ValueError(
                     "a task read from data in memory needs a name: Task.read(data, 'name')."
                 )
             name = Path(source).stem
         examples, held_out = [], []
-        for i, row in enumerate(_rows(source)):
+        for i, row in enumerate(readers.rows(source)):
             if missing := [column for column in (prompt, answer) if column not in row]:
                 have = ", ".join(map(repr, row))
                 raise ValueError(
@@ -172,9 +180,9 @@ class Task:
                     "Name yours with prompt=…, answer=…, foil=…."
                 )
             wrong = row.get(foil)
-            examples.append((row[prompt], row[answer], None if _blank(wrong) else wrong))
+            examples.append((row[prompt], row[answer], None if readers.blank(wrong) else wrong))
             cell: Any = row.get(split)
-            if not _blank(cell) and cell not in _SPLITS:
+            if not readers.blank(cell) and (not isinstance(cell, str) or cell not in _SPLITS):
                 raise ValueError(
                     f"task {name!r}, row {i}: the column {split!r} says {cell!r}; it takes "
                     "'train', 'held_out' or 'test'. If it means something else, name another "
@@ -218,7 +226,8 @@ def _example(task: str, i: int, texts: Any) -> Example:
             f"{where}: an example is (prompt, answer) or (prompt, answer, foil); "
             f"for dicts, use hw.Task.read(rows, {task!r})."
         )
-    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__len__") or len(texts) not in (2, 3):
+    unordered = isinstance(texts, (str, bytes, Set)) or not hasattr(texts, "__len__")
+    if unordered or len(texts) not in (2, 3):
         raise ValueError(
             f"{where}: an example is (prompt, answer) or (prompt, answer, foil); got {texts!r}."
         )
@@ -230,81 +239,9 @@ def _example(task: str, i: int, texts: Any) -> Example:
             raise ValueError(f"{where}: the {field} must be text; got {text!r}.")
         if not text or (field == "prompt" and not text.strip()):
             raise ValueError(f"{where}: the {field} is empty; leave the example out or fill it in.")
+        validation.encodable(text, f"{where}: the {field}")
     if example.foil == example.answer:
         raise ValueError(
             f"{where}: the foil {example.foil!r} is the answer itself; a foil is a wrong answer."
         )
     return example
-
-
-def _rows(source: Any) -> Iterator[Mapping[str, Any]]:
-    """The source's rows as dicts."""
-    if isinstance(source, (str, Path)):
-        yield from _file_rows(Path(source))
-    elif hasattr(source, "to_dict") and hasattr(source, "columns"):  # a pandas frame
-        yield from source.to_dict("records")
-    else:  # a datasets.Dataset and a list of dicts both give their rows when iterated
-        for i, row in enumerate(source):
-            if not isinstance(row, Mapping):
-                raise ValueError(
-                    f"row {i} must be a dict of columns; got a {type(row).__name__}. "
-                    "For pairs, use hw.Task(name, pairs)."
-                )
-            yield row
-
-
-def _file_rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r}.")
-    kind = path.suffix.lower()
-    if kind == ".csv":
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            try:
-                yield from csv.DictReader(file)
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{path.name} is not UTF-8 text ({error.reason} at byte {error.start}); "
-                    "save it as UTF-8."
-                ) from error
-    elif kind == ".jsonl":
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield _json_row(line, f"{path.name}, line {number}")
-    elif kind == ".json":
-        try:
-            rows = json.loads(path.read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{path.name}: not JSON ({error.msg} at line {error.lineno})."
-            ) from error
-        if not isinstance(rows, list):
-            raise ValueError(
-                f"{path.name} must hold a JSON list of objects; it holds a {type(rows).__name__}."
-            )
-        yield from _rows(rows)
-    else:
-        raise ValueError(
-            f"{path.name}: tasks are read from .csv, .jsonl or .json files; "
-            "for others, pass a list of dicts or a frame."
-        )
-
-
-def _json_row(line: str, where: str) -> Mapping[str, Any]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where}: not JSON ({error.msg} at character {error.pos}).") from error
-    if not isinstance(row, Mapping):
-        raise ValueError(f"{where}: a row must be a JSON object; it is a {type(row).__name__}.")
-    return row
-
-
-def _blank(value: Any) -> bool:
-    """No foil: None, an empty CSV cell, or pandas' NaN."""
-    return (
-        value is None
-        or (isinstance(value, str) and not value)
-        or (isinstance(value, float) and math.isnan(value))
-        or type(value).__name__ == "NAType"
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 import zlib
@@ -114,12 +115,22 @@ def test_no_name_can_end_a_script_and_nothing_is_fetched(explorer: hw.Explorer) 
         for tag, attrs in elements
         if attrs.get("http-equiv") == "Content-Security-Policy"
     )
-    assert policy.split("; ") == [
+    script = text.split('<script type="module">')[1].split("</script>")[0]
+    style = text.split("<style>")[1].split("</style>")[0]
+    assert policy is not None and policy.split("; ") == [
         "default-src 'none'",
-        "script-src 'unsafe-inline'",
-        "style-src 'unsafe-inline'",
-        "img-src data: blob:",
+        f"script-src '{sha256(script)}'",
+        f"style-src '{sha256(style)}'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
     ]
+
+
+def sha256(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def test_code_that_could_end_its_script_is_defused(
