@@ -135,9 +135,9 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     assert options.fits is not None
     labels = tuple(f"fit {i}" for i in range(options.fits))
     for task in job.tasks:
-        slopes.check_task(job.model, task.examples, job.seed)
+        checked = slopes.as_record(slopes.check_task(job.model, task.examples, job.seed))
         right = answered(job.model, task.examples, job.batch_size)
-        record = {"gating": {}, **_contrast(options.contrast), **_warning(task, right)}
+        record = {"gating": {}, **checked, **_contrast(options.contrast), **_warning(task, right)}
         yield Report({task.name: TaskReport(labels=labels, right=right, record=record)})
         yield from fit(job, task)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headwidget.models import hooks
 from headwidget.scoring import slopes
 from headwidget.scoring.batch import collate, correct, plan
-from headwidget.scoring.contract import Chunk, Job, Method, land
+from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport, land
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Gradient:
             raise ValueError(f"abs must be True or False; got {self.abs!r}.")
 
 
-def run(job: Job) -> Iterator[Chunk]:
+def run(job: Job) -> Iterator[Chunk | Report]:
     """A chunk for every batch; the slopes of the first are held against small steps."""
     model, task = job.model, job.task
     for number, runs in enumerate(plan(task.examples, model, job.batch_size)):
@@ -31,10 +31,13 @@ def run(job: Job) -> Iterator[Chunk]:
             batch = collate(runs, [task.examples[i] for i in runs], model)
             measured = slopes.slopes(model, batch, find_cuts=number == 0)
             if number == 0:
-                slopes.check(model, batch, measured, job.seed)
+                off = slopes.check(model, batch, measured, job.seed)
+                report = Report({task.name: TaskReport(record=slopes.as_record(off))})
             values = measured.values.abs() if job.options.abs else measured.values
             right = correct(measured.logits, batch)
             chunk = land(task.name, batch.runs, slice(None), values, right)
+        if number == 0:
+            yield report
         yield chunk
 
 

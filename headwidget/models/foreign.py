@@ -25,7 +25,7 @@ def hooked_modules(module: nn.Module) -> tuple[str, ...]:
     """The names of the modules with a hook or a forward that is not their own.
 
     >>> layers = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
-    >>> handle = layers[0].register_forward_hook(lambda *_: None)
+    >>> handle = layers[0].register_forward_hook(print)
     >>> hooked_modules(layers)
     ('0',)
     """
@@ -46,13 +46,17 @@ def is_hooked_itself(module: nn.Module) -> bool:
     return _has_global_hooks() or _is_hooked(module)
 
 
-def _is_hooked(module: nn.Module) -> bool:
-    state = module.__dict__
+def has_hooks(module: nn.Module) -> bool:
+    """Is a hook of others registered on the module alone?"""
     for name in _ON_A_MODULE:
-        if (hooks := state.get(name)) and any(map(_counts, _values(hooks))):
+        if (hooks := module.__dict__.get(name)) and any(map(_counts, _values(hooks))):
             return True
-    forward = state.get("forward")
-    return forward is not None and _counts(forward)
+    return False
+
+
+def _is_hooked(module: nn.Module) -> bool:
+    forward = module.__dict__.get("forward")
+    return has_hooks(module) or (forward is not None and _counts(forward))
 
 
 def _has_global_hooks() -> bool:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from headwidget.models.altering import Altered, Undo, deliver_signals, entered, together
 from headwidget.models.model import Layer, Model
+from headwidget.models.wrappers import check_unhooked
 
 __all__ = ["together"]
 
@@ -217,6 +218,7 @@ def evaluating(model: Model) -> Altered:
     def make(undo: Undo) -> None:
         model.shared_lock.take(undo)
         check_stop()
+        check_unhooked(model.wrappers, model.module)
         modules.extend(model.module.modules())
         training = [m for m in modules if m.training]
         compiled = [m for m in modules if m._compiled_call_impl is not None]

@@ -14,7 +14,7 @@ from headwidget.models.families import FAMILIES, Family
 from headwidget.models.fingerprint import fingerprint
 from headwidget.models.locks import SharedLock
 from headwidget.models.weights import is_conv1d, linear_weight, submodule
-from headwidget.models.wrappers import unwrapped
+from headwidget.models.wrappers import around, unwrapped
 
 
 @dataclass(eq=False)
@@ -86,6 +86,8 @@ class Model:
     def __init__(self, module: Any, tokenizer: Any, *, name: str | None = None) -> None:
         self.module: Any = unwrapped(module)
         """The model, as transformers made it: a wrapper of torch.compile or peft is taken off."""
+        self.wrappers = around(module, self.module)
+        """The wrappers that were taken off."""
         module = self.module
         self.tokenizer = tokenizer
         self.config: Any = module.config

@@ -10,6 +10,8 @@ from typing import Any
 
 from torch import nn
 
+from headwidget.models.foreign import has_hooks
+
 _AROUND = ("xlora", "adaption prompt", "cpt", "poly")
 """Kinds of adapters that peft runs around the model's layers, or that need more than its input."""
 
@@ -34,6 +36,23 @@ def unwrapped(module: Any) -> Any:
                 "model, which is scored uncompiled."
             )
     return module
+
+
+def around(outer: nn.Module, inner: nn.Module) -> tuple[nn.Module, ...]:
+    """The wrappers that :func:`unwrapped` took off."""
+    inside = {id(part) for part in inner.modules()}
+    return tuple(part for part in outer.modules() if id(part) not in inside)
+
+
+def check_unhooked(wrappers: tuple[nn.Module, ...], inner: nn.Module) -> None:
+    """Refuse hooks on the wrappers around ``inner``: they do not run when it is scored."""
+    for wrapper in wrappers:
+        if has_hooks(wrapper):
+            raise ValueError(
+                f"a hook that is not headwidget's is on the {type(wrapper).__name__} around the "
+                "model, which is scored without that wrapper; put the hook on the "
+                f"{type(inner).__name__} inside."
+            )
 
 
 def _is_compiled(module: Any) -> bool:

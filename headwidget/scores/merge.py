@@ -137,4 +137,5 @@ def _merged_task(a: TaskRecord, b: TaskRecord) -> TaskRecord:
         counts = [getattr(record, count) for record in (a, b)]
         if any(n is not None for n in counts):
             values[count] = sum(n or 0 for n in counts)
+    values["slopes_off"] = max((r.slopes_off for r in (a, b) if r.slopes_off), default=None)
     return TaskRecord(**values)

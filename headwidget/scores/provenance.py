@@ -41,6 +41,7 @@ def about(scores: HeadScores) -> list[list[str]]:
     pairs += [
         ("hooks of the user's", _written(record.sources, "hooks")),
         ("prompts", "one at a time" if any(s.one_by_one for s in record.sources) else ""),
+        ("slopes", _slopes(record)),
     ]
     if scores.partial:
         pairs.append(("partial", "stopped before every prompt was done"))
@@ -161,6 +162,12 @@ def _probe(probe: ProbeRecord) -> str:
     return "; ".join(
         [f"{right} of held-out examples right", *([", ".join(texts)] if texts else [])]
     )
+
+
+def _slopes(record: Record) -> str:
+    """How far slopes were off what small steps of the gates gave, at most."""
+    offs = [task.slopes_off for task in record.tasks.values() if task.slopes_off is not None]
+    return f"within {max(offs):.1%} of small steps" if offs else ""
 
 
 def _confused(probe: ProbeRecord) -> str:

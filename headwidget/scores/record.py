@@ -71,6 +71,8 @@ class TaskRecord(JsonFields):
     """The share of those whose answer beats it."""
     warning: str | None = optional(text)
     """Why the scores should not be believed, in a sentence."""
+    slopes_off: float | None = optional(number)
+    """How far slopes were off what small steps of the gates gave, relative to their length."""
     made_from: tuple[str, ...] = several(text)
     """A :func:`digest` of each prompt that something was fitted on."""
     contrast: Contrast | None = optional(fields_of(Contrast))  # noqa: RUF009

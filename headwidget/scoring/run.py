@@ -118,8 +118,9 @@ class Scoring:
         Only where a task's runs are its examples can a part be scored alone.
         """
         task = tasks[0]
-        done = set(self.done(task))
-        if self.method.together or not done or task.name in self.report.tasks:
+        done, report = set(self.done(task)), self._reported(task)
+        runs_are_examples = report.labels is None and report.runs is None
+        if self.method.together or not done or not runs_are_examples:
             return tasks, None
         left = [i for i in range(len(task.examples)) if i not in done]
         return [_only(task, left)], left

@@ -7,6 +7,7 @@ in a random direction; the change of log p must be the one that the slopes foret
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -90,8 +91,11 @@ def slopes(model: Model, batch: Batch, *, find_cuts: bool = False) -> Slopes:
     return Slopes(values, logits.detach(), cuts)
 
 
-def check(model: Model, batch: Batch, measured: Slopes, seed: int) -> None:
-    """Raise where the slopes are not those of log p, and say where they stop."""
+def check(model: Model, batch: Batch, measured: Slopes, seed: int) -> float | None:
+    """Raise where the slopes are not those of log p, and say where they stop.
+
+    How far they are off, relative to their length; None where log p is not a number.
+    """
     if (cut := _true_cut(model, measured.cuts)) is not None:
         raise RuntimeError(_at_a_cut(model, cut))
     steps = STEPS[precision(model)]
@@ -99,8 +103,10 @@ def check(model: Model, batch: Batch, measured: Slopes, seed: int) -> None:
     off = trial.off(steps.sizes[0])
     if off > steps.allowed:
         off = min(off, trial.off(steps.sizes[1]))
-    if not off > steps.allowed:  # also where the model gives no number, of which the engine tells
-        return
+    if math.isnan(off):  # the model gives no number, of which the engine tells
+        return None
+    if off <= steps.allowed:
+        return off
     raise RuntimeError(
         f"the slopes of {model.name} are not those of its answers: with all gates moved a little, "
         f"log p changes by an amount that is {off:.0%} off what they foretell. "
@@ -108,12 +114,17 @@ def check(model: Model, batch: Batch, measured: Slopes, seed: int) -> None:
     )
 
 
-def check_task(model: Model, examples: Sequence[Encoded], seed: int) -> None:
+def check_task(model: Model, examples: Sequence[Encoded], seed: int) -> float | None:
     """:func:`check` on a few of a task's prompts, for a method that needs slopes elsewhere."""
     runs = plan(examples, model, DIRECTIONS)[0]
     with hooks.differentiating(model):
         batch = collate(runs, [examples[i] for i in runs], model)
-        check(model, batch, slopes(model, batch, find_cuts=True), seed)
+        return check(model, batch, slopes(model, batch, find_cuts=True), seed)
+
+
+def as_record(off: float | None) -> dict[str, float]:
+    """What a check gave, for a task's record."""
+    return {} if off is None else {"slopes_off": round(off, 6)}
 
 
 class _Trial:

@@ -332,6 +332,21 @@ def test_lora_is_part_of_what_heads_write(scale: float, wrapped: bool) -> None:
         scored(model, "attribution")  # however small the adapter is
 
 
+@pytest.mark.parametrize("place", ["", "base_model"])
+def test_a_hook_on_a_wrapper_is_refused_as_it_would_not_run(place: str) -> None:
+    config = peft.LoraConfig(target_modules=["o_proj"], r=2)
+    wrapped = peft.get_peft_model(fresh(), config)
+    model = load(wrapped)
+    scored(model, "gradient")
+    wrapped.get_submodule(place).register_forward_hook(lambda *_: None)
+    with pytest.raises(ValueError, match="hook on the LlamaForCausalLM inside"):
+        scored(model, "gradient")
+    compiled = torch.compile(fresh(), backend="eager")
+    compiled.register_forward_hook(lambda *_: None)
+    with pytest.raises(ValueError, match="hook that is not headwidget's is on the OptimizedModule"):
+        scored(load(compiled), "ablation")
+
+
 def test_lora_on_the_unembedding_is_not_left_out_of_attribution() -> None:
     config = peft.LoraConfig(target_modules=["lm_head"], r=2, init_lora_weights=False)
     with pytest.raises(TypeError, match="the unembedding of .* cannot be read as plain numbers"):
