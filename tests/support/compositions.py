@@ -108,11 +108,8 @@ def _hook(held: Held, kind: str, where: str, effect: str) -> None:
     module = held.part(where)
     if kind in user_hooks.BACKWARD_KINDS:
         user_hooks.backward_hook(module, kind, effect)
-        held.facts.add("backward hook" if effect == "watch" else "changed gradient")
         return
     user_hooks.hook(module, kind, user_hooks.effect(effect, where), held.undo)
-    if effect in user_hooks.UNSTEADY:
-        held.facts.add("unsteady")
 
 
 def _draw_carry(rng: random.Random) -> tuple[str, ...]:
@@ -123,8 +120,6 @@ def _draw_carry(rng: random.Random) -> tuple[str, ...]:
 
 
 def _carry(held: Held, lower: str, upper: str, how: str) -> None:
-    if how == "detached":
-        held.facts.add("stops gradient")
     user_hooks.carry(held.part(lower), held.part(upper), detach=how == "detached")
 
 
@@ -135,13 +130,10 @@ def _draw_forward(rng: random.Random) -> tuple[str, ...]:
 
 def _forward(held: Held, where: str, effect: str) -> None:
     user_hooks.replace_forward(held.part(where), user_hooks.effect(effect, where))
-    if effect in user_hooks.UNSTEADY:
-        held.facts.add("unsteady")
 
 
 def _stop(held: Held, where: str, how: str) -> None:
     user_hooks.stop_gradient(held.part(where), how)
-    held.facts.add("stops gradient")
 
 
 def _adapter(held: Held, *how: str) -> None:
@@ -171,7 +163,9 @@ def _quantise(held: Held, kind: str, where: str, when: str) -> None:
     user_wrappings.quantise(held.base, held.places, kind, where, used=when == "used")
     if kind in user_wrappings.ROUND_ACTIVATIONS:
         held.grain = "stairs"
-    if kind in ("nf4", "int8"):
+    elif kind == "nf4":  # multiplied in bfloat16 on the CPU
+        held.grain = "half"
+    if kind in ("nf4", "int8") and when == "fresh":
         held.facts.add("bitsandbytes")
 
 
@@ -398,6 +392,11 @@ def _changes(family: str, name: str, *arguments: str) -> dict[str, Any]:
         return {"tie_word_embeddings": arguments[0] == "yes"}
     if name == "attention":
         return {"attn_implementation": arguments[0]}
+    if name == "quantise" and arguments[0] == "nf4":  # packed in blocks of 64
+        sizes = {"hidden_size": 64, "intermediate_size": 128}
+        if family == "opt":
+            sizes |= {"ffn_dim": 128, "word_embed_proj_dim": 64}
+        return {**sizes, "n_embd": 64} if family == "gptj" else sizes
     if name in ("dropout", "train", "checkpoint"):
         rates = "attention_dropout hidden_dropout resid_pdrop attn_pdrop embd_pdrop dropout"
         return dict.fromkeys([*rates.split(), "hidden_dropout_prob"], 0.3)
