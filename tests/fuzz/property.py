@@ -390,8 +390,7 @@ def _examine(composition: Composition, waiting: list[str], facts: set[str]) -> l
 
 def _verdict(asked: Asked, check: str) -> Verdict:
     held, (ask, compare) = asked.held, CHECKS[check]
-    # bitsandbytes repacks weights in anyone's first forward, accelerate brings new ones in each
-    weights = not held.facts & {"bitsandbytes", "offloaded"}
+    weights = "offloaded" not in held.facts  # accelerate brings new ones in every forward
     answer, error = None, None
     with held.as_called():
         before = left_alone.state(held.module, weights=weights)

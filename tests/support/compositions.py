@@ -165,8 +165,6 @@ def _quantise(held: Held, kind: str, where: str, when: str) -> None:
         held.grain = "stairs"
     elif kind == "nf4":  # multiplied in bfloat16 on the CPU
         held.grain = "half"
-    if kind in ("nf4", "int8") and when == "fresh":
-        held.facts.add("bitsandbytes")
 
 
 def _offload(held: Held, how: str) -> None:

@@ -270,15 +270,19 @@ class Plain:
 
 @contextmanager
 def evaluating(outer: nn.Module) -> Iterator[None]:
-    """Every module in evaluation mode, and then as it was."""
-    training = [m for m in outer.modules() if m.training]
-    for m in training:
-        m.training = False
+    """Every module in evaluation mode, and then as it was.
+
+    bitsandbytes packs the weights of a layer in evaluation mode, so that it gives no gradients
+    from then on. It has nothing else that depends on the mode, and stays in training mode.
+    """
+    before = [(m, m.training) for m in outer.modules()]
+    for m, _ in before:
+        m.training = type(m).__name__ == "Linear4bit"
     try:
         yield
     finally:
-        for m in training:
-            m.training = True
+        for m, training in before:
+            m.training = training
 
 
 def multiplied(gates: Tensor) -> Change:
