@@ -21,7 +21,7 @@ import torch
 import headwidget as hw
 from headwidget.methods import patterns, probe
 from headwidget.scoring.encode import Encoded, encode
-from tests.support import left_alone, plain_gating, plain_weights, words
+from tests.support import left_alone, plain_gating, plain_weights
 from tests.support.compositions import Composition, Grain, Held, Unbuildable, relation, tasks
 from tests.support.plain_loops import Plain
 
@@ -69,7 +69,7 @@ class Asked:
     tasks: list[hw.Task]
 
     def load(self) -> hw.Model:
-        return hw.load(self.held.module, words.tokenizer())
+        return hw.load(self.held.module, self.held.tokenizer)
 
     def score(self, tasks: Any, method: str, **options: Any) -> hw.HeadScores:
         size = self.composition.batch_size
@@ -99,8 +99,9 @@ class _Sizes:
     """What the encoder of prompts asks of a model."""
 
     def __init__(self, held: Held) -> None:
-        self.tokenizer, self.encoder = words.tokenizer(), held.encoder
-        self.vocabulary, self.context, self.name = words.VOCABULARY, None, "tiny"
+        self.tokenizer, self.encoder = held.tokenizer, held.encoder
+        self.vocabulary = held.base.config.get_text_config().vocab_size
+        self.context, self.name = None, held.family
 
 
 Ask = Callable[[Asked], Any]
@@ -209,15 +210,18 @@ def _gating(asked: Asked, answer: Any) -> None:
 
 @_check("relations", lambda asked: asked.score(relation(), "relations"))
 def _relations(asked: Asked, scores: hw.HeadScores) -> None:
-    pairs = [(letter_token(e.prompt), letter_token(e.answer)) for e in relation().examples]
+    pairs = []
+    for example in relation().examples:
+        source, target = (_letter(asked.held, text) for text in (example.prompt, example.answer))
+        pairs.append((source, target))
     expected, unsure = plain_weights.hits(asked.plain, pairs, k=10)
     values = np.where(unsure, expected, scores.values("following"))
     asked.close(values, expected, "hits")
 
 
-def letter_token(text: str) -> int:
+def _letter(held: Held, text: str) -> int:
     """The token of a letter behind a space."""
-    (token,) = words.tokenizer()(f" {text.strip()}", add_special_tokens=False)["input_ids"]
+    (token,) = held.tokenizer(f" {text.strip()}", add_special_tokens=False)["input_ids"]
     return int(token)
 
 
@@ -311,13 +315,20 @@ MUST_REFUSE: dict[str, tuple[Sequence[str], str]] = {
 """By fact of the model: the checks that must refuse it, and what their sentence must say."""
 PLAIN = ("tied", "attention", "dropout", "train", "freeze", "dtype:float64")
 """Ingredients that no method has a reason to refuse."""
+RUNS = ("adapter", "call:", "carry", "checkpoint", "forward", "hook", "input_grads", "stop")
+"""Ingredients with which a model still runs, so that methods by forwards alone score it."""
+BY_FORWARDS = tuple(name for name in ANSWER_CHECKS if name.startswith("ablation"))
+BY_FORWARDS += ("probe", "patterns", "knockout", "keep_only")
 
 
-def must_be_scored(composition: Composition, check: str) -> bool:
+def must_be_scored(asked: Asked, check: str) -> bool:
     """Has a method no reason to refuse this model?"""
-    if composition.family == "bert" and check in ("attribution", "relations"):
+    if asked.held.encoder and check in ("attribution", "relations"):
         return False
-    return all(text.startswith(PLAIN) for text in composition.ingredients)
+    if "unsteady answers" in asked.held.facts:
+        return False
+    fine = PLAIN + (RUNS if check in BY_FORWARDS else ())
+    return all(text.startswith(fine) for text in asked.composition.ingredients)
 
 
 def refusal(error: BaseException, check: str, held: Held) -> str:
@@ -417,7 +428,7 @@ def _judged(
     held = asked.held
     if error is not None:
         sentence = refusal(error, check, held)
-        if must_be_scored(asked.composition, check):
+        if must_be_scored(asked, check):
             raise Fault(f"refused without a reason: {sentence[:160]}")
         return Verdict("refused", check, sentence)
     for fact, (checks, _) in MUST_REFUSE.items():

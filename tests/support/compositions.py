@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import headwidget as hw
-from tests.support import places, user_hooks, user_wrappings, words
+from tests.support import places, user_hooks, user_wrappings
 
 Grain = Literal["double", "single", "half", "stairs"]
 """How exactly the model computes: by its dtype, or in stairs where activations are rounded."""
@@ -41,6 +41,10 @@ class Held:
     numbers: list[Callable[[], AbstractContextManager[Any]]] = field(default_factory=list)
     """Contexts in which the definitions are computed too: those that change numbers."""
     facts: set[str] = field(default_factory=set)
+
+    @property
+    def tokenizer(self) -> Any:
+        return places.tokenizer(self.family)
 
     @property
     def encoder(self) -> bool:
@@ -277,7 +281,8 @@ _APART = [
     {"dtype", "quantise"},
     {"dtype", "inference_weights"},
     {"inference_weights", "quantise", "adapter", "offload", "train", "freeze", "parametrise"},
-    {"parametrise", "quantise", "adapter", "offload"},
+    {"parametrise", "quantise"},
+    {"parametrise", "adapter", "offload"},
     {"adapter", "prompt_learning"},
     {"offload", "prompt_learning"},
     {"share", "offload", "adapter", "compile"},
@@ -288,6 +293,9 @@ _APART = [
 
 
 # ---- compositions ----
+
+EMBEDDED_EVERY = 200
+"""One composition in so many is of the embedded model, which is much larger."""
 
 
 @dataclass(frozen=True)
@@ -315,8 +323,11 @@ class Composition:
     def draw(cls, seed: int) -> Composition:
         """The composition with this number: 0 to 4 ingredients."""
         rng = random.Random(f"composition {seed}")
-        family = "llama" if rng.random() < 0.35 else rng.choice(places.FAMILIES)
-        head = (family, rng.choice((2, 4)), rng.randrange(8), rng.choice((None, None, 1, 2)))
+        family = "llama" if rng.random() < 0.35 else rng.choice(places.TINY)
+        heads = rng.choice((2, 4))
+        if seed % EMBEDDED_EVERY == EMBEDDED_EVERY - 1:
+            family, heads = places.EMBEDDED, 9
+        head = (family, heads, rng.randrange(8), rng.choice((None, None, 1, 2)))
         drawn: list[str] = []
         for _ in range(rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4))):
             free = [name for name in _NAMES if _fits(name, drawn, family)]
@@ -331,6 +342,9 @@ class Composition:
             rest = (*self.ingredients[:i], *self.ingredients[i + 1 :])
             yield Composition(self.family, self.heads, self.prompts, self.batch_size, rest)
         simplest = Composition("llama", 2, 0, None, self.ingredients)
+        if self.family == places.EMBEDDED:
+            yield simplest
+            return
         for field_name in ("family", "batch_size", "prompts", "heads"):
             if getattr(self, field_name) != getattr(simplest, field_name):
                 fields = {**vars(self), field_name: getattr(simplest, field_name)}
@@ -390,7 +404,8 @@ def _changes(family: str, name: str, *arguments: str) -> dict[str, Any]:
         return {"tie_word_embeddings": arguments[0] == "yes"}
     if name == "attention":
         return {"attn_implementation": arguments[0]}
-    if name == "quantise" and arguments[0] == "nf4":  # packed in blocks of 64
+    if name == "quantise" and arguments[0] == "nf4" and family != places.EMBEDDED:
+        # packed in blocks of 64
         sizes = {"hidden_size": 64, "intermediate_size": 128}
         if family == "opt":
             sizes |= {"ffn_dim": 128, "word_embed_proj_dim": 64}
@@ -410,7 +425,7 @@ def tasks(number: int) -> list[hw.Task]:
     Two prompts share a beginning, and one holds its answer.
     """
     rng = random.Random(f"prompts {number}")
-    letters = rng.sample(words.LETTERS[:26], 14)
+    letters = rng.sample(places.LETTERS, 14)
 
     def text(count: int, start: int = 0) -> str:
         return "".join(f" {letter}" for letter in letters[start : start + count])

@@ -35,7 +35,8 @@ def recorded() -> Iterator[Draws]:
 
     def noted_start(*args: Any, **kwargs: Any) -> gate_fits.Fits:
         fits = random(*args, **kwargs)
-        draws.start.append(fits.theta.detach().clone().double())
+        with torch.inference_mode(False):  # also where the user calls in inference mode
+            draws.start.append(fits.theta.detach().clone().double())
         return fits
 
     def noted_prompts(self: gate_fits.Prompts) -> Any:

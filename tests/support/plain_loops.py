@@ -51,6 +51,7 @@ class Plain:
         self.projections = [self.part("projection", row) for row in rows]
         self.shape = (len(self.projections), self.heads)
         self._untouched: dict[Encoded, Seen] = {}
+        self._unembedding: Tensor | None = None
 
     def part(self, name: str, row: int = 0) -> nn.Module:
         held = self.held
@@ -215,7 +216,9 @@ class Plain:
     def _logits(self, example: Encoded, at: int, normed: Tensor, tail: str) -> Tensor:
         """What a part of the final norm's output adds to the logits, (vocabulary,)."""
         if tail == "weights":
-            return normed @ as_matrix(self.part("unembedding"), len(normed))
+            if self._unembedding is None:
+                self._unembedding = as_matrix(self.part("unembedding"), len(normed))
+            return normed @ self._unembedding
         norm = self.part("final_norm")
         replaced, original = norm.__dict__.get("forward"), norm.forward
 
