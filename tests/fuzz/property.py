@@ -21,7 +21,7 @@ import torch
 import headwidget as hw
 from headwidget.methods import patterns, probe
 from headwidget.scoring.encode import Encoded, encode
-from tests.support import left_alone, plain_gating, plain_weights, words
+from tests.support import left_alone, plain_gating, plain_weights
 from tests.support.compositions import Composition, Grain, Held, Unbuildable, relation, tasks
 from tests.support.plain_loops import Plain
 
@@ -69,7 +69,7 @@ class Asked:
     tasks: list[hw.Task]
 
     def load(self) -> hw.Model:
-        return hw.load(self.held.module, words.tokenizer())
+        return hw.load(self.held.module, self.held.tokenizer)
 
     def score(self, tasks: Any, method: str, **options: Any) -> hw.HeadScores:
         size = self.composition.batch_size
@@ -99,8 +99,9 @@ class _Sizes:
     """What the encoder of prompts asks of a model."""
 
     def __init__(self, held: Held) -> None:
-        self.tokenizer, self.encoder = words.tokenizer(), held.encoder
-        self.vocabulary, self.context, self.name = words.VOCABULARY, None, "tiny"
+        self.tokenizer, self.encoder = held.tokenizer, held.encoder
+        self.vocabulary = held.base.config.get_text_config().vocab_size
+        self.context, self.name = None, held.family
 
 
 Ask = Callable[[Asked], Any]
@@ -147,7 +148,10 @@ for _where in ("all", "last"):
 
 @_check("attribution", lambda asked: asked.score(asked.tasks, "attribution"))
 def _attribution(asked: Asked, scores: hw.HeadScores) -> None:
-    _per_task(asked, scores, asked.plain.attribution)
+    try:
+        _per_task(asked, scores, lambda e: asked.plain.attribution(e, "weights"))
+    except Fault:  # hooks on the last two modules may count or not
+        _per_task(asked, scores, lambda e: asked.plain.attribution(e, "calls"))
 
 
 def _ask_probe(asked: Asked, features: np.ndarray | None = None) -> Any:
@@ -206,16 +210,18 @@ def _gating(asked: Asked, answer: Any) -> None:
 
 @_check("relations", lambda asked: asked.score(relation(), "relations"))
 def _relations(asked: Asked, scores: hw.HeadScores) -> None:
-    asked.plain.untouched(asked.examples(asked.tasks[0])[0])
-    pairs = [(letter_token(e.prompt), letter_token(e.answer)) for e in relation().examples]
+    pairs = []
+    for example in relation().examples:
+        source, target = (_letter(asked.held, text) for text in (example.prompt, example.answer))
+        pairs.append((source, target))
     expected, unsure = plain_weights.hits(asked.plain, pairs, k=10)
     values = np.where(unsure, expected, scores.values("following"))
     asked.close(values, expected, "hits")
 
 
-def letter_token(text: str) -> int:
+def _letter(held: Held, text: str) -> int:
     """The token of a letter behind a space."""
-    (token,) = words.tokenizer()(f" {text.strip()}", add_special_tokens=False)["input_ids"]
+    (token,) = held.tokenizer(f" {text.strip()}", add_special_tokens=False)["input_ids"]
     return int(token)
 
 
@@ -300,22 +306,29 @@ def _keep_only(asked: Asked, answer: Any) -> None:
 # ---- what must be refused, and what must not ----
 
 FORWARD_CHECKS = tuple(name for name in CHECKS if name not in ("relations",))
-BACKWARD_CHECKS = ("gradient", "gating")
+ANSWER_CHECKS = tuple(name for name in FORWARD_CHECKS if name not in ("patterns", "probe"))
 MUST_REFUSE: dict[str, tuple[Sequence[str], str]] = {
     "shared block": (FORWARD_CHECKS, ""),
     "prompt learning": (FORWARD_CHECKS, r"(?i)prompt|prefix|virtual"),
-    "stops gradient": (("gating",), ""),
+    "unsteady answers": (ANSWER_CHECKS, ""),
 }
 """By fact of the model: the checks that must refuse it, and what their sentence must say."""
 PLAIN = ("tied", "attention", "dropout", "train", "freeze", "dtype:float64")
 """Ingredients that no method has a reason to refuse."""
+RUNS = ("adapter", "call:", "carry", "checkpoint", "forward", "hook", "input_grads", "stop")
+"""Ingredients with which a model still runs, so that methods by forwards alone score it."""
+BY_FORWARDS = tuple(name for name in ANSWER_CHECKS if name.startswith("ablation"))
+BY_FORWARDS += ("probe", "patterns", "knockout", "keep_only")
 
 
-def must_be_scored(composition: Composition, check: str) -> bool:
+def must_be_scored(asked: Asked, check: str) -> bool:
     """Has a method no reason to refuse this model?"""
-    if composition.family == "bert" and check in ("attribution", "relations"):
+    if asked.held.encoder and check in ("attribution", "relations"):
         return False
-    return all(text.startswith(PLAIN) for text in composition.ingredients)
+    if "unsteady answers" in asked.held.facts:
+        return False
+    fine = PLAIN + (RUNS if check in BY_FORWARDS else ())
+    return all(text.startswith(fine) for text in asked.composition.ingredients)
 
 
 def refusal(error: BaseException, check: str, held: Held) -> str:
@@ -346,21 +359,36 @@ def examine(composition: Composition, checks: Sequence[str] | None = None) -> li
     waiting = list(checks or CHECKS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        while waiting:
-            try:
-                verdicts += _examine(composition, waiting)
-            except Unbuildable as error:
-                verdicts.append(Verdict("unbuildable", "build", str(error)))
-                break
+        try:
+            facts = _by_itself(composition)
+            while waiting:
+                verdicts += _examine(composition, waiting, facts)
+        except Unbuildable as error:
+            verdicts.append(Verdict("unbuildable", "build", str(error)))
     return verdicts
 
 
-def _examine(composition: Composition, waiting: list[str]) -> list[Verdict]:
+def _by_itself(composition: Composition) -> set[str]:
+    """Does the user's own model answer a prompt at all, and twice the same?
+
+    On a model of its own: the checks begin with one that was never run.
+    """
+    with composition.built() as held, torch.no_grad():
+        plain = Plain(held)
+        ids = Asked(composition, held, plain, []).examples(tasks(composition.prompts)[0])[0].ids
+        try:
+            answers = [plain.run(ids).logits for _ in range(3)]
+        except Exception as error:
+            raise Unbuildable.by(error, "a plain forward") from error
+    return set() if torch.equal(*answers[1:]) else {"unsteady answers"}
+
+
+def _examine(composition: Composition, waiting: list[str], facts: set[str]) -> list[Verdict]:
     """Verdicts up to the first fault; what is left stays in ``waiting``."""
     verdicts: list[Verdict] = []
     with composition.built() as held:
+        held.facts |= facts
         asked = Asked(composition, held, Plain(held), tasks(composition.prompts))
-        _runs_by_itself(asked)
         while waiting:
             check = waiting.pop(0)
             try:
@@ -371,19 +399,10 @@ def _examine(composition: Composition, waiting: list[str]) -> list[Verdict]:
     return verdicts
 
 
-def _runs_by_itself(asked: Asked) -> None:
-    """Does the user's own model answer a prompt at all?"""
-    try:
-        asked.plain.untouched(asked.examples(asked.tasks[0])[0])
-    except Exception as error:
-        raise Unbuildable.by(error, "a plain forward") from error
-
-
 def _verdict(asked: Asked, check: str) -> Verdict:
     held, (ask, compare) = asked.held, CHECKS[check]
-    # bitsandbytes repacks weights in anyone's first forward, accelerate brings new ones in each
-    weights = not held.facts & {"bitsandbytes", "offloaded"}
-    error: BaseException | None = None
+    weights = "offloaded" not in held.facts  # accelerate brings new ones in every forward
+    answer, error = None, None
     with held.as_called():
         before = left_alone.state(held.module, weights=weights)
         try:
@@ -391,11 +410,25 @@ def _verdict(asked: Asked, check: str) -> Verdict:
         except Exception as raised:
             error = raised
         after = left_alone.state(held.module, weights=weights)
-    if changed := left_alone.changes(before, after):
+    changed = left_alone.changes(before, after)
+    try:
+        verdict = _judged(asked, check, compare, answer, error)
+    except Fault as fault:
+        also = f"; also left changed: {changed[0]}" if changed else ""
+        raise Fault(f"{fault}{also}") from fault
+    if changed:
         raise Fault(f"left changed: {', '.join(changed[:3])} ({len(changed)} in all)")
+    return verdict
+
+
+def _judged(
+    asked: Asked, check: str, compare: Compare, answer: Any, error: BaseException | None
+) -> Verdict:
+    """Is what came of a check, an answer or an error, as it has to be?"""
+    held = asked.held
     if error is not None:
         sentence = refusal(error, check, held)
-        if must_be_scored(asked.composition, check):
+        if must_be_scored(asked, check):
             raise Fault(f"refused without a reason: {sentence[:160]}")
         return Verdict("refused", check, sentence)
     for fact, (checks, _) in MUST_REFUSE.items():
@@ -403,8 +436,9 @@ def _verdict(asked: Asked, check: str) -> Verdict:
             raise Fault(f"scored a model with {fact}, which has to be refused")
     try:
         compare(asked, answer)
-    except Exception as error:
-        if isinstance(error, Fault):
-            raise
-        raise Fault(f"the definition does not run: {type(error).__name__}: {error}") from error
+    except Fault:
+        raise
+    except Exception as failure:
+        text = f"the definition does not run: {type(failure).__name__}: {failure}"
+        raise Fault(text) from failure
     return Verdict("equal", check)

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import headwidget as hw
-from tests.support import places, user_hooks, user_wrappings, words
+from tests.support import places, user_hooks, user_wrappings
 
 Grain = Literal["double", "single", "half", "stairs"]
 """How exactly the model computes: by its dtype, or in stairs where activations are rounded."""
@@ -41,6 +41,10 @@ class Held:
     numbers: list[Callable[[], AbstractContextManager[Any]]] = field(default_factory=list)
     """Contexts in which the definitions are computed too: those that change numbers."""
     facts: set[str] = field(default_factory=set)
+
+    @property
+    def tokenizer(self) -> Any:
+        return places.tokenizer(self.family)
 
     @property
     def encoder(self) -> bool:
@@ -108,11 +112,8 @@ def _hook(held: Held, kind: str, where: str, effect: str) -> None:
     module = held.part(where)
     if kind in user_hooks.BACKWARD_KINDS:
         user_hooks.backward_hook(module, kind, effect)
-        held.facts.add("backward hook" if effect == "watch" else "changed gradient")
         return
     user_hooks.hook(module, kind, user_hooks.effect(effect, where), held.undo)
-    if effect in user_hooks.UNSTEADY:
-        held.facts.add("unsteady")
 
 
 def _draw_carry(rng: random.Random) -> tuple[str, ...]:
@@ -123,8 +124,6 @@ def _draw_carry(rng: random.Random) -> tuple[str, ...]:
 
 
 def _carry(held: Held, lower: str, upper: str, how: str) -> None:
-    if how == "detached":
-        held.facts.add("stops gradient")
     user_hooks.carry(held.part(lower), held.part(upper), detach=how == "detached")
 
 
@@ -135,13 +134,10 @@ def _draw_forward(rng: random.Random) -> tuple[str, ...]:
 
 def _forward(held: Held, where: str, effect: str) -> None:
     user_hooks.replace_forward(held.part(where), user_hooks.effect(effect, where))
-    if effect in user_hooks.UNSTEADY:
-        held.facts.add("unsteady")
 
 
 def _stop(held: Held, where: str, how: str) -> None:
     user_hooks.stop_gradient(held.part(where), how)
-    held.facts.add("stops gradient")
 
 
 def _adapter(held: Held, *how: str) -> None:
@@ -171,8 +167,8 @@ def _quantise(held: Held, kind: str, where: str, when: str) -> None:
     user_wrappings.quantise(held.base, held.places, kind, where, used=when == "used")
     if kind in user_wrappings.ROUND_ACTIVATIONS:
         held.grain = "stairs"
-    if kind in ("nf4", "int8"):
-        held.facts.add("bitsandbytes")
+    elif kind == "nf4":  # multiplied in bfloat16 on the CPU
+        held.grain = "half"
 
 
 def _offload(held: Held, how: str) -> None:
@@ -285,7 +281,8 @@ _APART = [
     {"dtype", "quantise"},
     {"dtype", "inference_weights"},
     {"inference_weights", "quantise", "adapter", "offload", "train", "freeze", "parametrise"},
-    {"parametrise", "quantise", "adapter", "offload"},
+    {"parametrise", "quantise"},
+    {"parametrise", "adapter", "offload"},
     {"adapter", "prompt_learning"},
     {"offload", "prompt_learning"},
     {"share", "offload", "adapter", "compile"},
@@ -296,6 +293,9 @@ _APART = [
 
 
 # ---- compositions ----
+
+EMBEDDED_EVERY = 200
+"""One composition in so many is of the embedded model, which is much larger."""
 
 
 @dataclass(frozen=True)
@@ -323,8 +323,11 @@ class Composition:
     def draw(cls, seed: int) -> Composition:
         """The composition with this number: 0 to 4 ingredients."""
         rng = random.Random(f"composition {seed}")
-        family = "llama" if rng.random() < 0.35 else rng.choice(places.FAMILIES)
-        head = (family, rng.choice((2, 4)), rng.randrange(8), rng.choice((None, None, 1, 2)))
+        family = "llama" if rng.random() < 0.35 else rng.choice(places.TINY)
+        heads = rng.choice((2, 4))
+        if seed % EMBEDDED_EVERY == EMBEDDED_EVERY - 1:
+            family, heads = places.EMBEDDED, 9
+        head = (family, heads, rng.randrange(8), rng.choice((None, None, 1, 2)))
         drawn: list[str] = []
         for _ in range(rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4))):
             free = [name for name in _NAMES if _fits(name, drawn, family)]
@@ -339,6 +342,9 @@ class Composition:
             rest = (*self.ingredients[:i], *self.ingredients[i + 1 :])
             yield Composition(self.family, self.heads, self.prompts, self.batch_size, rest)
         simplest = Composition("llama", 2, 0, None, self.ingredients)
+        if self.family == places.EMBEDDED:
+            yield simplest
+            return
         for field_name in ("family", "batch_size", "prompts", "heads"):
             if getattr(self, field_name) != getattr(simplest, field_name):
                 fields = {**vars(self), field_name: getattr(simplest, field_name)}
@@ -398,6 +404,12 @@ def _changes(family: str, name: str, *arguments: str) -> dict[str, Any]:
         return {"tie_word_embeddings": arguments[0] == "yes"}
     if name == "attention":
         return {"attn_implementation": arguments[0]}
+    if name == "quantise" and arguments[0] == "nf4" and family != places.EMBEDDED:
+        # packed in blocks of 64
+        sizes = {"hidden_size": 64, "intermediate_size": 128}
+        if family == "opt":
+            sizes |= {"ffn_dim": 128, "word_embed_proj_dim": 64}
+        return {**sizes, "n_embd": 64} if family == "gptj" else sizes
     if name in ("dropout", "train", "checkpoint"):
         rates = "attention_dropout hidden_dropout resid_pdrop attn_pdrop embd_pdrop dropout"
         return dict.fromkeys([*rates.split(), "hidden_dropout_prob"], 0.3)
@@ -413,7 +425,7 @@ def tasks(number: int) -> list[hw.Task]:
     Two prompts share a beginning, and one holds its answer.
     """
     rng = random.Random(f"prompts {number}")
-    letters = rng.sample(words.LETTERS[:26], 14)
+    letters = rng.sample(places.LETTERS, 14)
 
     def text(count: int, start: int = 0) -> str:
         return "".join(f" {letter}" for letter in letters[start : start + count])

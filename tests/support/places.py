@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
 from torch import nn
 
+import headwidget as hw
 from tests.support import tiny, words
 
 
@@ -29,10 +31,15 @@ class Places:
     """A norm between the output projection and the residual stream."""
 
 
+EMBEDDED = "smollm2"
+"""The embedded model, cut to its first two layers and tokens."""
+FIRST_TOKENS, LETTERS = 2048, "abcdefghjklmnoprstuvwxyz"
+"""The letters that are among these tokens behind a space: all but i and q."""
 _LIKE_LLAMA = Places()
 _QKV = "self_attention.query_key_value"
 
 PLACES: dict[str, Places] = {
+    EMBEDDED: _LIKE_LLAMA,
     "llama": _LIKE_LLAMA,
     "mixtral": _LIKE_LLAMA,
     "qwen3": _LIKE_LLAMA,
@@ -109,7 +116,7 @@ PLACES: dict[str, Places] = {
         norm="attention.output.LayerNorm",
     ),
 }
-FAMILIES = tuple(PLACES)
+TINY = tuple(name for name in PLACES if name != EMBEDDED)
 ENCODERS = ("bert",)
 NAMES = (
     "embedding block attention projection query value mlp norm final_norm unembedding model wrapper"
@@ -118,7 +125,12 @@ NAMES = (
 
 
 def build(family: str, heads: int, **changes: Any) -> Any:
-    """A tiny model of two layers with attention; ``heads`` is 2 or 4, in groups where it can."""
+    """A model of two layers with attention; ``heads`` is 2 or 4, in groups where it can.
+
+    The embedded model has its own nine.
+    """
+    if family == EMBEDDED:
+        return _cut(**changes)
     settings = tiny.FAMILIES[family][2]
     layers = 3 if family == "jamba" else 2  # the layer between has no attention
     sizes: dict[str, Any] = {
@@ -135,6 +147,23 @@ def build(family: str, heads: int, **changes: Any) -> Any:
     if "layer_types" in settings:
         sizes["layer_types"] = ["sliding_attention", "full_attention"]
     return tiny.build(family, **{**sizes, **changes})
+
+
+def _cut(**changes: Any) -> Any:
+    """The embedded model's first two layers and tokens, as a model of its own."""
+    whole = hw.load().module
+    sizes = {"num_hidden_layers": 2, "vocab_size": FIRST_TOKENS}
+    cut = type(whole)(type(whole.config)(**{**whole.config.to_dict(), **sizes, **changes})).eval()
+    weights = whole.state_dict()
+    with torch.no_grad():
+        for name, weight in cut.state_dict().items():
+            weight.copy_(weights[name][: len(weight)])
+    return cut
+
+
+def tokenizer(family: str) -> Any:
+    """The tokenizer of a model that :func:`build` gives."""
+    return hw.load().tokenizer if family == EMBEDDED else words.tokenizer()
 
 
 def attention_layers(base: Any, places: Places) -> list[int]:

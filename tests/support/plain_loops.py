@@ -39,6 +39,7 @@ class Seen:
     z: list[Tensor] = field(default_factory=list)  # a layer each, (seq, head, dim)
     written: list[Tensor] = field(default_factory=list)  # a layer each, (seq, width)
     final: Tensor = field(default_factory=lambda: torch.empty(0))  # before the last norm
+    unembedded: Tensor = field(default_factory=lambda: torch.empty(0))  # (seq, vocabulary)
 
 
 class Plain:
@@ -50,6 +51,7 @@ class Plain:
         self.projections = [self.part("projection", row) for row in rows]
         self.shape = (len(self.projections), self.heads)
         self._untouched: dict[Encoded, Seen] = {}
+        self._unembedding: Tensor | None = None
 
     def part(self, name: str, row: int = 0) -> nn.Module:
         held = self.held
@@ -66,11 +68,7 @@ class Plain:
             stack.enter_context(evaluating(self.held.base))
             for row, projection in enumerate(self.projections):
                 stack.enter_context(self._last_hooks(row, projection, seen, change))
-            if self.held.places.final_norm:
-                see = self.part("final_norm").register_forward_pre_hook(
-                    lambda _, args: setattr(seen, "final", args[0][0].detach().clone())
-                )
-                stack.callback(see.remove)
+            stack.enter_context(self._watched_tail(seen))
             cache = {} if self.held.encoder else {"use_cache": False}
             out = self.held.module(input_ids=torch.tensor([list(ids)]), **cache)
         seen.logits = out.logits[0]
@@ -101,6 +99,26 @@ class Plain:
             for handle in handles:
                 handle.remove()
 
+    @contextmanager
+    def _watched_tail(self, seen: Seen) -> Iterator[None]:
+        """See what the final norm takes and the unembedding gives."""
+
+        def final(_: nn.Module, args: tuple[Any, ...]) -> None:
+            seen.final = args[0][0].detach().clone()
+
+        def unembedded(_: nn.Module, args: Any, out: Tensor) -> None:
+            seen.unembedded = out[0].detach().clone()
+
+        handles = [
+            self.part("final_norm").register_forward_pre_hook(final),
+            self.part("unembedding").register_forward_hook(unembedded),
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
     @torch.no_grad()
     def untouched(self, example: Encoded) -> Seen:
         """The forward with no head changed; kept, as most definitions need it."""
@@ -113,6 +131,11 @@ class Plain:
         """Logits (seq, vocabulary) with each head's z multiplied by its gate (layer, head)."""
         factors = torch.tensor(gates)
         return self.run(example.ids, multiplied(factors)).logits
+
+    def z_width(self) -> int:
+        """How many numbers an output projection takes."""
+        z = self.run([5, 6]).z[0]
+        return int(z[0].numel())
 
     def log_p(self, example: Encoded, gates: np.ndarray | None = None) -> float:
         logits = self.untouched(example).logits if gates is None else self.gated(example, gates)
@@ -163,41 +186,55 @@ class Plain:
                     slopes[number, run, row, head] = rise / (2 * step)
         return slopes[-1], np.abs(slopes[0] - slopes[-1])
 
-    def attribution(self, examples: Sequence[Encoded]) -> np.ndarray:
+    def attribution(self, examples: Sequence[Encoded], tail: str) -> np.ndarray:
         """What the head writes, through the norms with their scales held, along the answer.
 
         What it writes is the change of the projection's output when the head is off: nothing
-        in its layer changes but that.
+        in its layer changes but that. ``tail`` says how final norm and unembedding are read: by
+        their "weights", or by their "calls", the user's hooks on them among it.
         """
-        norm = FrozenNorm(self.part("final_norm"))
-        unembedding = as_matrix(self.part("unembedding"), self.projection_width())
-        mean_column = unembedding.mean(1)
         scores = np.zeros((len(examples), *self.shape))
         for run, example in enumerate(examples):
             seen = self.untouched(example)
             for row, head in np.ndindex(*self.shape):
                 with torch.no_grad():
                     off = self.run(example.ids, without(row, head)).written[row]
-                total = 0.0
-                for i, (at, token) in enumerate(zip(example.at, example.answer)):
-                    if example.foil is None:
-                        column = unembedding[:, token] - mean_column
-                    elif i == example.parting:
-                        column = unembedding[:, token] - unembedding[:, example.foil]
-                    else:
+                for i, at in enumerate(example.at):
+                    if example.foil is not None and i != example.parting:
                         continue
                     write = (seen.written[row][at] - off[at]).double()
                     if self.held.places.post_norm:
                         post_norm = FrozenNorm(self.part("post_norm", row))
                         write = post_norm(write, seen.written[row][at].double())
-                    total += float(norm(write, seen.final[at].double()) @ column)
-                scores[run, row, head] = total
+                    normed = FrozenNorm(self.part("final_norm"))(write, seen.final[at].double())
+                    logits = self._logits(example, at, normed, tail)
+                    against = logits.mean() if example.foil is None else logits[example.foil]
+                    scores[run, row, head] += float(logits[example.answer[i]] - against)
         return scores
 
-    def projection_width(self) -> int:
-        example = next(iter(self._untouched.values()), None)
-        assert example is not None, "a forward has to come first"
-        return int(example.written[0].shape[-1])
+    @torch.no_grad()
+    def _logits(self, example: Encoded, at: int, normed: Tensor, tail: str) -> Tensor:
+        """What a part of the final norm's output adds to the logits, (vocabulary,)."""
+        if tail == "weights":
+            if self._unembedding is None:
+                self._unembedding = as_matrix(self.part("unembedding"), len(normed))
+            return normed @ self._unembedding
+        norm = self.part("final_norm")
+        replaced, original = norm.__dict__.get("forward"), norm.forward
+
+        def with_part(x: Tensor) -> Tensor:
+            out: Tensor = original(x).clone()
+            out[:, at] += normed.to(out.dtype)
+            return out
+
+        norm.forward = with_part
+        try:
+            changed = self.run(example.ids).unembedded[at]
+        finally:
+            del norm.__dict__["forward"]
+            if replaced is not None:
+                norm.forward = replaced
+        return (changed - self.untouched(example).unembedded[at]).double()
 
     def features(self, examples: Sequence[Encoded], k: int) -> np.ndarray:
         """z averaged over the ``k`` answer tokens that the model finds least likely.
@@ -236,15 +273,19 @@ class Plain:
 
 @contextmanager
 def evaluating(outer: nn.Module) -> Iterator[None]:
-    """Every module in evaluation mode, and then as it was."""
-    training = [m for m in outer.modules() if m.training]
-    for m in training:
-        m.training = False
+    """Every module in evaluation mode, and then as it was.
+
+    bitsandbytes packs the weights of a layer in evaluation mode, so that it gives no gradients
+    from then on. It has nothing else that depends on the mode, and stays in training mode.
+    """
+    before = [(m, m.training) for m in outer.modules()]
+    for m, _ in before:
+        m.training = type(m).__name__ == "Linear4bit"
     try:
         yield
     finally:
-        for m in training:
-            m.training = True
+        for m, training in before:
+            m.training = training
 
 
 def multiplied(gates: Tensor) -> Change:
@@ -320,14 +361,20 @@ def dtype_of(module: nn.Module) -> torch.dtype:
 
 @contextmanager
 def unhooked(outer: nn.Module) -> Iterator[None]:
-    """Evaluation mode, and no forward hook on the module or inside it: hooks are not weights.
+    """Evaluation mode, and no hook or forward of the user's: those are not weights.
 
-    Weight norm's own hook computes the weight, and stays.
+    Weight norm's hook computes the weight, accelerate's forward brings it: both stay.
     """
     everywhere = [global_hooks._global_forward_hooks, global_hooks._global_forward_pre_hooks]
     for inner in outer.modules():
         everywhere += [inner._forward_hooks, inner._forward_pre_hooks]
+    kept: list[tuple[dict[Any, Any], dict[Any, Any]]]
     kept = [(hooks, dict(hooks)) for hooks in everywhere]
+    forwards = [
+        (inner, inner.__dict__.pop("forward"))
+        for inner in outer.modules()
+        if "forward" in inner.__dict__ and not hasattr(inner, "_hf_hook")
+    ]
     for hooks, before in kept:
         for key, hook in before.items():
             if "WeightNorm" not in type(hook).__name__:
@@ -339,3 +386,5 @@ def unhooked(outer: nn.Module) -> Iterator[None]:
         for hooks, before in kept:
             hooks.clear()
             hooks.update(before)
+        for inner, forward in forwards:
+            inner.forward = forward

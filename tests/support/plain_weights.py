@@ -36,7 +36,7 @@ def hits(plain: Plain, pairs: Sequence[tuple[int, int]], k: int) -> tuple[np.nda
         read = above if index else e.double()
         value = plain.part("value", row)
         w_v, bias = as_matrix(value, width), offset(value, width)
-        out = as_matrix(plain.projections[row], w_v_rows(plain, row))
+        out = as_matrix(plain.projections[row], plain.z_width())
         dim = out.shape[0] // plain.heads
         for pair, (_, target) in enumerate(pairs):
             values = _values(read[pair] @ w_v + bias, plain, groups, dim)  # (group, dim)
@@ -50,12 +50,6 @@ def hits(plain: Plain, pairs: Sequence[tuple[int, int]], k: int) -> tuple[np.nda
                 perhaps = int((logits > logits[target] - slack).sum()) - 1
                 unsure[pair, row, head] = (surely < k) != (perhaps < k)
     return hit, unsure
-
-
-def w_v_rows(plain: Plain, row: int) -> int:
-    """How many numbers the output projection takes."""
-    seen = next(iter(plain._untouched.values()))
-    return int(seen.z[row].shape[1] * seen.z[row].shape[2])
 
 
 def _values(flat: Tensor, plain: Plain, groups: int, dim: int) -> Tensor:

@@ -20,8 +20,6 @@ EFFECTS = (
     "watch steer steer_in_place add scale zero_slice first_row batch_mean longer_than "
     "noise every_second"
 ).split()
-UNSTEADY = ("noise", "every_second")
-"""Effects of which two forwards of the same prompt differ."""
 KINDS = "pre pre_kwargs forward forward_kwargs global_pre global_forward".split()
 BACKWARD_KINDS = ("backward", "backward_pre")
 
