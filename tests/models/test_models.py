@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -192,7 +193,7 @@ def test_remote_code_is_never_trusted_by_itself(
 ) -> None:
     tiny.build("llama").save_pretrained(tmp_path)
     tiny.tokenizer().save_pretrained(tmp_path)
-    seen = {}
+    seen: dict[str, Any] = {}
     for name in ("AutoConfig", "AutoModelForCausalLM", "AutoTokenizer"):
         auto = getattr(transformers, name)
 
