@@ -12,6 +12,7 @@ import bqplot
 import ipywidgets  # type: ignore[import-untyped]
 import numpy as np
 
+from headwidget.charts.parts import parts
 from headwidget.display import scales
 from headwidget.display.explorer import SCORE_TRAITS, ExplorerBase
 
@@ -57,14 +58,13 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
 
     def __init__(
         self,
-        scales: Sequence[Any],
         marks: Sequence[Any],
         axes: Sequence[Any],
         *,
         interaction: Any = None,
         choices: Sequence[Any] = (),
+        hidden: Sequence[Any] = (),
     ) -> None:
-        self._scales, self._choices = list(scales), list(choices)
         self._observed: list[tuple[Any, Callable[[Any], None], tuple[str, ...]]] = []
         self._style = ipywidgets.HTML(STYLE, layout={"display": "none"})
         self._title, self._note = (
@@ -85,6 +85,8 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
             layout={"width": "auto", "max_width": "620px", "overflow": "visible"},
         )
         self.add_class("hw-chart")
+        # Noted now: the page could put other widgets in their place.
+        self._parts = parts(self.layout, *self.children, *hidden)
 
     # ---- its text ----
 
@@ -142,17 +144,9 @@ class Chart(ipywidgets.VBox):  # type: ignore[misc]
     def close(self) -> None:
         """Close the chart and all its parts, and stop observing. A second time does nothing."""
         self._unobserve()
-        for widget in [
-            self.figure.interaction,
-            *self.figure.marks,
-            *self.figure.axes,
-            *self._scales,
-            *self._choices,
-            *self.children,
-        ]:
-            if widget is not None:
-                widget.close()
         super().close()
+        for part in self._parts:
+            part.close()
 
 
 def axis(scale: Any, label: str = "", *, upright: bool = False, **options: Any) -> Any:

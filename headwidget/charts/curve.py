@@ -106,15 +106,15 @@ class KnockoutCurve(Chart):
             tick_format="d",
         )
         self._up = axis(self._y, upright=True)
-        choices = [choice for choice in (self.pair, self.measure) if len(choice.options) > 1]
+        both = (self.pair, self.measure)
+        choices = [choice for choice in both if len(choice.options) > 1]
         super().__init__(
-            [self._x, self._y],
             [self.zero, self.range, self.control, self.top],
             [self._across, self._up],
             choices=choices,
+            hidden=[choice for choice in both if choice not in choices],
         )
-        self._choices = [self.pair, self.measure]  # also one that is not shown
-        for choice in (self.pair, self.measure):
+        for choice in both:
             self._observe(choice, self._changed, "value")
         if explorer is not None:
             self._follow(explorer, "tasks", "task")

@@ -6,6 +6,7 @@ from typing import Any
 
 import ipywidgets  # type: ignore[import-untyped]
 
+from headwidget.charts.parts import parts
 from headwidget.display.explorer import ExplorerBase
 
 
@@ -56,9 +57,10 @@ class Dashboard(ipywidgets.AppLayout):  # type: ignore[misc]
         self.layout.grid_gap, self.layout.align_items = "16px", "flex-start"
         middle.layout.order, side.layout.order = "0", "1"
         self.charts = tuple(charts)
+        self._parts = parts(self.layout, middle, side, without=[explorer, *charts])
 
     def close(self) -> None:
         """Close the dashboard and the charts it made; the explorer and other charts stay."""
-        for chart in self._owned:
-            chart.close()
         super().close()
+        for widget in (*self._owned, *self._parts):
+            widget.close()

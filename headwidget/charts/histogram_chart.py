@@ -42,10 +42,10 @@ class Histogram(Chart):
         )
         self.brush = bqplot.interacts.BrushIntervalSelector(scale=self._x, color=ACCENT)
         self._placed: tuple[float, float] | None = None
+        self._ends = (0.0, 1.0)  # of the axis; the page could change the scale's own
         self._across = axis(self._x)
         self._up = axis(self._y, upright=True, tick_format=",d")
         super().__init__(
-            [self._x, self._y],
             [self.heads, self.passing, self.cuts],
             [self._across, self._up],
             interaction=self.brush,
@@ -60,7 +60,7 @@ class Histogram(Chart):
         strengths = np.array(maps, np.float64).ravel()  # (task x layer x head,)
         masks = [mask for mask in map(now.passes, now.tasks) if mask is not None]
         passes = np.array(masks, bool).ravel()
-        low, high = _ends(strengths)
+        low, high = self._ends = _ends(strengths)
         edges = np.linspace(low, high, BINS + 1)
         every = np.histogram(strengths, edges)[0]
         on = np.histogram(strengths[passes], edges)[0] if passes.size else np.zeros(BINS, int)
@@ -93,16 +93,15 @@ class Histogram(Chart):
         if self.brush.brushing:
             return
         cut = now.settings.threshold if now.settings.rule == "value" and now.tasks else None
-        low, high = self._x.min, self._x.max
+        low, high = self._ends
         self._placed = None if cut is None else (min(max(cut, low), high), high)
         self.brush.selected = None if self._placed is None else np.array(self._placed)
 
     def _brushed(self, _: Any) -> None:
         brushed = self.brush.selected
-        edges = None
-        if brushed is not None and len(brushed) == 2:
-            edges = (float(brushed[0]), float(brushed[1]))
-        if edges != self._placed:
+        edges = None if brushed is None else _edges(brushed)
+        is_brush = brushed is None or len(brushed) == 0 or edges is not None
+        if is_brush and edges != self._placed:
             self._placed = edges
             threshold = None if edges is None else self._rounded(edges[0])
             with self.explorer.hold_sync():
@@ -113,8 +112,18 @@ class Histogram(Chart):
 
     def _rounded(self, edge: float) -> float:
         """A threshold as fine as a pixel, without digits beyond that."""
-        step = scales.nice_step((self._x.max - self._x.min) / 1000)
+        low, high = self._ends
+        step = scales.nice_step((high - low) / 1000)
         return scales.clean(round(edge / step) * step)
+
+
+def _edges(brushed: Any) -> tuple[float, float] | None:
+    """The two ends of a brush; None for what is no brush."""
+    try:
+        low, high = (float(edge) for edge in brushed)
+    except (TypeError, ValueError):
+        return None
+    return (low, high) if np.isfinite([low, high]).all() else None
 
 
 def _ends(strengths: np.ndarray) -> tuple[float, float]:

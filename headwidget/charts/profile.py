@@ -37,9 +37,7 @@ class LayerProfile(Chart):
         self.of = ipywidgets.Dropdown(options=CHOICES, value=of, layout={"width": "160px"})
         self._across = axis(self._x, "layer", tick_format="d")
         self._up = axis(self._y, upright=True)
-        super().__init__(
-            [self._x, self._y], self.lines, [self._across, self._up], choices=[self.of]
-        )
+        super().__init__(self.lines, [self._across, self._up], choices=[self.of])
         self._observe(self.of, self._changed, "value")
         self._follow(explorer, *STRENGTH_TRAITS)
         self._draw()

@@ -50,7 +50,6 @@ class Scatter(Chart):
         )
         self._across, self._up = axis(self._x), axis(self._y, upright=True)
         super().__init__(
-            [self._x, self._y],
             [self.dots, self.chosen],
             [self._across, self._up],
             interaction=self.lasso,
@@ -107,7 +106,7 @@ class Scatter(Chart):
         if change["new"] is None:
             return
         heads, layers = self.explorer.shown.shape[1], self.explorer.shown.layers
-        places = [int(place) for place in change["new"] if int(place) < len(layers) * heads]
+        places = _places(change["new"], len(layers) * heads)
         self.explorer.selected = [[layers[place // heads], place % heads] for place in places]
         self.dots.selected = None  # so that the same lasso can be drawn again
         self.figure.interaction = None  # bqplot's own reset would say that nothing is selected
@@ -166,6 +165,16 @@ def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     last = np.cumsum(counts)
     ranks: npt.NDArray[np.float64] = (last - (counts - 1) / 2.0)[inverse.ravel()]
     return ranks
+
+
+def _places(lassoed: Any, dots: int) -> list[int]:
+    """The dots in a lasso, by their place; what the page sends that is no dot is left out."""
+    try:
+        numbers = np.asarray(lassoed, np.float64).ravel()
+    except (TypeError, ValueError, OverflowError):
+        return []
+    is_dot = (numbers >= 0) & (numbers < dots) & (numbers == np.floor(numbers))
+    return [int(number) for number in numbers[is_dot]]
 
 
 def _place(scores: HeadScores, layer: int, head: int) -> int | None:

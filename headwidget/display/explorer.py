@@ -10,31 +10,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
-from traitlets import TraitError
 
 from headwidget.display import assets, page, settings, wire
+from headwidget.display.guarded_widget import GuardedWidget, page_trait
+from headwidget.display.plain_values import or_trait_error
 from headwidget.scores import head_scores
 from headwidget.scores.compare import difference
 from headwidget.scores.head_scores import HeadScores
 from headwidget.scores.threshold import START
 from headwidget.scores.whole_file import write_whole
 
-
-def trait(default: Any, text: str) -> Any:
-    """A synced trait that is validated whatever its value, None too."""
-    synced = traitlets.Any(default, help=text).tag(sync=True)
-    # traitlets does not validate a None that is allowed; here some traits take None, some refuse it
-    synced.allow_none = False
-    return synced
-
-
 SCORE_TRAITS = ("_header", "_buffer")
 """The traits that change when an explorer shows other scores."""
 
 
-class ExplorerBase(anywidget.AnyWidget):
+class ExplorerBase(GuardedWidget):
     """The heatmaps and their settings, whichever scores they show.
 
     :class:`Explorer` shows scores that do not change, :class:`headwidget.Lab` those that
@@ -45,67 +36,67 @@ class ExplorerBase(anywidget.AnyWidget):
         _esm = assets.STATIC / "widget.js"
         _css = assets.STATIC / "widget.css"
 
-    selected = trait([], "The selected heads.")
+    selected = page_trait([], "The selected heads.")
     """The selected heads, a list of [layer, head] by the model's own layer numbers."""
 
-    view = trait("tasks", "Which view is shown.")
+    view = page_trait("tasks", "Which view is shown.")
     """Which view is shown: ``"tasks"`` (one map a task), ``"agreement"`` (Always, Any and
     between) or ``"categories"``."""
 
-    tasks = trait([], "The tasks that are shown, in order.")
+    tasks = page_trait([], "The tasks that are shown, in order.")
     """The names of the tasks that are shown, in order; at first all of them."""
 
-    task = trait(None, "One task alone, large.")
+    task = page_trait(None, "One task alone, large.")
     """The name of one task that is shown alone and large, or None for all of ``tasks``."""
 
-    threshold = trait(None, "Heads that do not reach it are dimmed; None dims none.")
+    threshold = page_trait(None, "Heads that do not reach it are dimmed; None dims none.")
     """Heads that do not reach it are dimmed; ``None`` dims none. ``rule`` says what the number
     means."""
 
-    rule = trait("value", "What the threshold's number means.")
+    rule = page_trait("value", "What the threshold's number means.")
     """``"value"`` (a score), ``"top"`` (so many of each task's strongest heads), ``"percent"``
     (so many percent of them) or ``"elbow"`` (times the elbow of each task's sorted scores; 1
     is the cut-off of Ma et al. 2025). A new rule sets the threshold it starts with: none, 10, 5 and
     1."""
 
-    agreement = trait(
+    agreement = page_trait(
         1.0, "The fraction of runs that must reach the threshold, in the agreement view."
     )
     """The fraction of its runs in which a head must reach the threshold in the agreement view:
     0 is any run, 1 is always."""
 
-    sign = trait("either", "What the threshold counts when scores are signed.")
+    sign = page_trait("either", "What the threshold counts when scores are signed.")
     """What the threshold counts when scores are signed: heads that matter ``"either"`` way (by
     size), ``"helps"`` or ``"hurts"``."""
 
-    reduction = trait("mean", "How runs become one number.")
+    reduction = page_trait("mean", "How runs become one number.")
     """How the runs of a head become one number: ``"mean"`` or ``"median"``."""
 
-    normalize = trait(None, "Show shares of a task's whole.")
+    normalize = page_trait(None, "Show shares of a task's whole.")
     """``"share"`` shows ``|score|`` over its sum, a task's heads adding up to 1; ``None`` shows
     the score itself."""
 
-    colormap = trait(None, "The colour map.")
+    colormap = page_trait(None, "The colour map.")
     """``"viridis"``, ``"cividis"``, ``"magma"``, ``"turbo"``, ``"blue-orange"``, or None:
     viridis, blue to orange for signed scores, turbo for agreement."""
 
-    cap = trait(None, "Where colours end.")
+    cap = page_trait(None, "Where colours end.")
     """Where colours end: a score, a percentile such as ``"99%"``, or None (the 99.5th
     percentile rounded up to a tick)."""
 
-    orientation = trait(None, "The axis that has the layers.")
+    orientation = page_trait(None, "The axis that has the layers.")
     """The axis that has the layers, ``"y"`` or ``"x"``; None is y, and x in the categories
     view, as in Elhelo and Geva (2025)."""
 
-    columns = trait(None, "How many maps stand side by side.")
+    columns = page_trait(None, "How many maps stand side by side.")
     """How many maps stand side by side where there is room; None chooses by width."""
 
-    isolated = trait(None, "The class of the categories' legend that stands out.")
+    isolated = page_trait(None, "The class of the categories' legend that stands out.")
     """The entry of the categories' legend that stands out, such as ``"2 categories"``; None
     shows all alike."""
 
     hover = traitlets.Any(None, allow_none=True, help="The head that is pointed at.").tag(
-        sync=True, echo_update=False
+        sync=True, from_page=True, echo_update=False
     )
     """The head that is pointed at, [layer, head] or None. Pointing sends a message only while
     ``hover`` is observed by name; otherwise Python knows it as of the last message about
@@ -293,29 +284,16 @@ class ExplorerBase(anywidget.AnyWidget):
 
     @traitlets.validate(*settings.NAMES)
     def _valid_setting(self, proposal: Any) -> Any:
-        try:
-            return settings.check(self._shown, proposal["trait"].name, proposal["value"])
-        except ValueError as error:
-            raise TraitError(str(error)) from None
+        name = proposal["trait"].name
+        return or_trait_error(name, settings.check, self._shown, name, proposal["value"])
 
     @traitlets.validate("selected")
     def _valid_selected(self, proposal: Any) -> list[list[int]]:
-        try:
-            return settings.selected(self._shown, proposal["value"])
-        except ValueError as error:
-            raise TraitError(str(error)) from None
+        return or_trait_error("selected", settings.selected, self._shown, proposal["value"])
 
     @traitlets.validate("hover")
     def _valid_hover(self, proposal: Any) -> list[int] | None:
-        if proposal["value"] is None:
-            return None
-        try:
-            return settings.selected(self._shown, [proposal["value"]])[0]
-        except ValueError as error:
-            text = str(error).replace(
-                "selected is a list of [layer, head]", "hover is [layer, head] or None"
-            )
-            raise TraitError(text) from None
+        return or_trait_error("hover", settings.hover, self._shown, proposal["value"])
 
     def __repr__(self) -> str:
         return f"Explorer({self._shown!r})"

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from headwidget.display.plain_values import LARGEST_WHOLE
 from headwidget.display.views import VIEWS
 from headwidget.scores import provenance, threshold
 from headwidget.scores.threshold import START, Threshold
@@ -26,6 +29,8 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
     "orientation": (None, "y", "x"),
 }
 """The settings that take one of a few values."""
+LEAST_SCORE = float(np.finfo(np.float32).smallest_subnormal)
+LARGEST_SCORE = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -91,26 +96,41 @@ def check(scores: HeadScores, name: str, value: Any) -> Any:
 
 def selected(scores: HeadScores, value: Any) -> list[list[int]]:
     """Heads as [layer, head], each once, by the model's own layer numbers."""
-    layers, heads = set(scores.layers), scores.shape[1]
     unique: list[list[int]] = []
     seen: set[tuple[int, int]] = set()
     for item in threshold.many(value, "selected is a list of [layer, head]"):
-        try:
-            layer, head = (operator.index(n) for n in item)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"selected is a list of [layer, head], two whole numbers each; got {item!r}."
-            ) from None
-        if layer not in layers or not 0 <= head < heads:
-            rows = scores.layers
-            have = f"{len(rows)} layers ({rows[0]} to {rows[-1]}) of {heads} heads"
-            raise ValueError(
-                f"there is no head [{layer}, {head}] in these scores: they have {have}."
-            )
+        layer, head = _head(item, "selected is a list of [layer, head]")
+        _check_head(scores, layer, head)
         if (layer, head) not in seen:
             seen.add((layer, head))
             unique.append([layer, head])
     return unique
+
+
+def hover(scores: HeadScores, value: Any) -> list[int] | None:
+    """The head that is pointed at as [layer, head], or None."""
+    if value is None:
+        return None
+    layer, head = _head(value, "hover is [layer, head] or None")
+    _check_head(scores, layer, head)
+    return [layer, head]
+
+
+def _head(value: Any, what: str) -> tuple[int, int]:
+    try:
+        layer, head = value
+        if isinstance(layer, bool) or isinstance(head, bool):
+            raise TypeError  # True is 1 in Python, and no number on the page
+        return operator.index(layer), operator.index(head)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}, two whole numbers each; got {value!r}.") from None
+
+
+def _check_head(scores: HeadScores, layer: int, head: int) -> None:
+    rows, heads = scores.layers, scores.shape[1]
+    if layer not in rows or not 0 <= head < heads:
+        have = f"{len(rows)} layers ({rows[0]} to {rows[-1]}) of {heads} heads"
+        raise ValueError(f"there is no head [{layer}, {head}] in these scores: they have {have}.")
 
 
 def _task(scores: HeadScores, value: Any) -> str | None:
@@ -129,10 +149,15 @@ def _cap(_: HeadScores, value: Any) -> float | str | None:
     if value is None:
         return None
     if isinstance(value, str):
-        percent = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value.strip())
+        percent = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*%", value.strip())
         if percent and 0 < float(percent[1]) <= 100:
             return f"{percent[1]}%"
     elif threshold.is_number(value) and value > 0:
+        if not LEAST_SCORE <= value <= LARGEST_SCORE:
+            raise ValueError(
+                f"cap is a score, which float32 holds from {LEAST_SCORE:.2g} to "
+                f"{LARGEST_SCORE:.2g}; got {value!r}."
+            )
         return float(value)
     raise ValueError(
         "cap is a number above 0, a percentile such as '99%', or None to choose one; "
@@ -143,7 +168,8 @@ def _cap(_: HeadScores, value: Any) -> float | str | None:
 def _columns(_: HeadScores, value: Any) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_whole or not 1 <= value <= LARGEST_WHOLE:
         raise ValueError(
             f"columns is a whole number, 1 or more, or None to choose by width; got {value!r}."
         )

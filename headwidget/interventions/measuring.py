@@ -13,7 +13,7 @@ import numpy.typing as npt
 from headwidget.display.effect import MEASURES, Effect
 from headwidget.interventions.head_sets import HeadSet
 from headwidget.interventions.sampling import Head, unseen_first
-from headwidget.models import Model
+from headwidget.models import Model, not_finite
 from headwidget.scores import HeadScores
 from headwidget.scoring import gated_forward
 from headwidget.scoring.encode import EncodedTask, encode, has_foil
@@ -47,10 +47,13 @@ class MeasuredTask:
         if not np.isfinite(landed.values).all():
             run = landed.runs[int(np.argwhere(~np.isfinite(landed.values))[0][1])]
             label = self.encoded.examples[run].label[:80]
+            advice = not_finite.advice(model)
+            # The first setting changes no head.
+            if landed.settings.start or np.isfinite(landed.values[0]).all():
+                advice = "With no head changed it is one: choose a smaller factor."
             raise FloatingPointError(
-                f"task {self.name!r}: log p(answer) is not a number for the prompt {label!r} "
-                f"({model.dtype}); load the model with dtype=torch.float32, or choose a smaller "
-                "factor."
+                f"task {self.name!r}: log p(answer) is not a number for the prompt {label!r}. "
+                f"{advice}"
             )
         self.values[landed.settings, list(landed.runs)] = landed.values
 

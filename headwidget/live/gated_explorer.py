@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from headwidget.display.explorer import trait
+from headwidget.display.guarded_widget import page_trait
+from headwidget.display.plain_values import or_trait_error
 from headwidget.live import gates as gating
 from headwidget.live.measure import Measurement
-from headwidget.live.threaded_explorer import ThreadedExplorer, or_trait_error
+from headwidget.live.threaded_explorer import ThreadedExplorer
 from headwidget.scoring import option_checks
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 class GatedExplorer(ThreadedExplorer):
     """The maps, with a gate for each head. :class:`headwidget.Lab` is one."""
 
-    gates: Any = trait(None, "The factor of each head's output.").tag(sync=False)
+    gates: Any = page_trait(None, "The factor of each head's output.").tag(sync=False)
     """The factor of each head's output, a (layer, head) array with 1 where nothing is changed.
     Set it whole; the widget follows."""
 
-    _scaled: Any = traitlets.List().tag(sync=True)
+    _scaled = page_trait([], "The heads that are scaled.")
     """[layer, head, factor] of every head that is scaled."""
     _effect = traitlets.Dict().tag(sync=True)
     """What the measurement has found so far (:attr:`Measurement.effect`)."""
@@ -56,12 +57,12 @@ class GatedExplorer(ThreadedExplorer):
 
     @traitlets.validate("gates")
     def _valid_gates(self, proposal: Any) -> Any:
-        return or_trait_error(gating.checked, proposal["value"], self._model.shape)
+        return or_trait_error("gates", gating.checked, self._model.shape, proposal["value"])
 
     @traitlets.validate("_scaled")
     def _valid_scaled(self, proposal: Any) -> Any:
         layers, n_heads = self._shown.layers, self._shown.shape[1]
-        return or_trait_error(gating.checked_scaled, proposal["value"], layers, n_heads)
+        return or_trait_error("_scaled", gating.checked_scaled, layers, n_heads, proposal["value"])
 
     def measure(self, prompts: int = 12, draws: int = 3) -> Self:
         """Measure what the gates do to the tasks, and to the text that follows the prompt.
@@ -96,7 +97,8 @@ class GatedExplorer(ThreadedExplorer):
 
     @property
     def _is_measuring(self) -> bool:
-        return not self._closed and self._effect.get("done") is False
+        measurement = self._measurement
+        return not self._closed and measurement is not None and not measurement.effect["done"]
 
     @property
     def effect(self) -> dict[str, Any]:

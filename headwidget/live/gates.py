@@ -2,50 +2,60 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 Gates = npt.NDArray[np.float32]
 """(layer, head): the factor of each head's output; 1 leaves it as it is."""
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest factor that is finite in float32."""
 
 
-def checked(value: Any, shape: tuple[int, int]) -> Gates:
+def checked(shape: tuple[int, int], value: Any) -> Gates:
     """Gates as a read-only array of the model's shape; ``ValueError`` for anything else."""
-    try:
-        gates = np.array(value, np.float32)
-    except (TypeError, ValueError):
-        gates = np.empty(0, np.float32)
+    gates: Any = np.empty(0, np.float32)
+    with contextlib.suppress(TypeError, ValueError, OverflowError), np.errstate(over="ignore"):
+        numbers = np.asarray(value)
+        # An array of objects holds whole numbers beyond 64 bits, among others.
+        if numbers.dtype.kind in "fiubO":
+            gates = np.array(numbers, np.float32)
     is_finite = np.isfinite(gates)
     if gates.shape != shape or not is_finite.all():
         got = f"{value!r:.60}"
         if gates.ndim == 2:
-            got = f"{gates.shape[0]} x {gates.shape[1]}, {is_finite.sum()} of them finite"
+            rows, columns = gates.shape
+            got = f"{rows} x {columns}, {is_finite.sum()} of them finite in float32"
         raise ValueError(
             f"gates is a (layer, head) array of {shape[0]} x {shape[1]} finite numbers; got {got}."
         )
     gates.setflags(write=False)  # a change in place would notify no observer
-    return gates
+    return cast(Gates, gates)
 
 
-def checked_scaled(value: Any, layers: Sequence[int], n_heads: int) -> list[list[Any]]:
-    """A list of [layer, head, factor] with heads that the model has; else ``ValueError``."""
+def checked_scaled(layers: Sequence[int], n_heads: int, value: Any) -> list[list[Any]]:
+    """A list of [layer, head, factor] as :func:`to_scaled` gives it; else ``ValueError``."""
+    if not isinstance(value, list):
+        raise ValueError(f"_scaled is a list of [layer, head, factor]; got {value!r:.60}.")
     for entry in value:
-        try:
-            layer, head, factor = entry
-            is_head = layer in layers and type(head) is int and 0 <= head < n_heads
-            is_right = is_head and math.isfinite(factor)
-        except (TypeError, ValueError):
-            is_right = False
-        if not is_right:
+        if not _is_scaled(entry, layers, n_heads):
             raise ValueError(
                 "a head is scaled by [layer, head, factor], a head that the model has and a "
-                f"finite number; got {entry!r:.60}."
+                f"number that float32 can hold; got {entry!r:.60}."
             )
-    return list(value)
+    return to_scaled(from_scaled(value, layers, n_heads), layers)
+
+
+def _is_scaled(entry: Any, layers: Sequence[int], n_heads: int) -> bool:
+    if not isinstance(entry, (list, tuple)) or [type(number) for number in entry[:2]] != [int, int]:
+        return False
+    if len(entry) != 3 or type(entry[2]) not in (int, float):
+        return False
+    layer, head, factor = entry
+    return layer in layers and 0 <= head < n_heads and abs(factor) <= LARGEST
 
 
 def to_scaled(gates: Gates, layers: Sequence[int]) -> list[list[Any]]:

@@ -15,7 +15,8 @@ import numpy as np
 import traitlets
 
 from headwidget.display import settings, wire
-from headwidget.display.explorer import trait
+from headwidget.display.guarded_widget import page_trait
+from headwidget.display.plain_values import or_trait_error
 from headwidget.live import lifetime, offer, pacer, payloads, run_settings
 from headwidget.live.ended import Ended
 from headwidget.live.gated_explorer import GatedExplorer
@@ -24,7 +25,6 @@ from headwidget.live.measure import pieces
 from headwidget.live.prompt_panel import PromptPanel
 from headwidget.live.run_settings import PROMPTS
 from headwidget.live.runner import Runner
-from headwidget.live.threaded_explorer import or_trait_error
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
 from headwidget.scoring import registry, score
@@ -55,17 +55,17 @@ class Lab(GatedExplorer):
     >>> lab.close()
     """
 
-    method = trait("gradient", "The method of the next run.")
+    method = page_trait("gradient", "The method of the next run.")
     """The method of the next run, as in :func:`headwidget.score`."""
-    options = trait({}, "The next run's options.")
+    options = page_trait({}, "The next run's options.")
     """The method's own options for the next run; those not in it have the method's defaults."""
-    asked = trait([], "The tasks of the next run.")
+    asked = page_trait([], "The tasks of the next run.")
     """The names of the tasks that the next run scores."""
-    prompts = trait(PROMPTS, "How many prompts of each task.")
+    prompts = page_trait(PROMPTS, "How many prompts of each task.")
     """How many prompts of each task the next run scores; None is all of them."""
-    prompt = traitlets.Unicode("", help="A prompt that the model reads.").tag(sync=True)
+    prompt = page_trait("", "A prompt that the model reads.")
     """A prompt that the model reads as it is typed."""
-    target = traitlets.Int(None, allow_none=True, help="The token to map.").tag(sync=True)
+    target = page_trait(None, "The token to map.")
     """The id of the token whose map is shown beside the prompt; None is the likeliest."""
     state = traitlets.Unicode("idle", read_only=True, help="How the run stands.")
     """``"idle"``, ``"running"``, ``"stopping"``, ``"done"``, ``"stopped"`` or ``"failed"``."""
@@ -276,11 +276,15 @@ class Lab(GatedExplorer):
     @traitlets.validate("method", "options", "asked", "prompts")
     def _valid_run(self, proposal: Any) -> Any:
         name, value = proposal["trait"].name, proposal["value"]
-        return or_trait_error(run_settings.check, self._sources, name, value)
+        return or_trait_error(name, run_settings.check, self._sources, name, value)
+
+    @traitlets.validate("prompt")
+    def _valid_prompt(self, proposal: Any) -> str:
+        return or_trait_error("prompt", self._panel.check_prompt, proposal["value"])
 
     @traitlets.validate("target")
-    def _valid_target(self, proposal: Any) -> Any:
-        return or_trait_error(self._panel.check_target, proposal["value"])
+    def _valid_target(self, proposal: Any) -> int | None:
+        return or_trait_error("target", self._panel.check_target, proposal["value"])
 
     # ---- the front end ----
 
@@ -290,7 +294,7 @@ class Lab(GatedExplorer):
 
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         """Answer a message of the front end: a button was pressed, or a view came or went."""
-        kind = str(content.get("ask")) if isinstance(content, Mapping) else ""
+        kind = content.get("ask") if isinstance(content, Mapping) else None
         if kind == "painted":
             self._pacer.painted(content.get("took"))
         elif kind == "hidden":

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from headwidget.interventions.sampling import controls, unseen_first
 from headwidget.live import payloads, reading
 from headwidget.live.gates import Gates
-from headwidget.models import Model
+from headwidget.models import Model, not_finite
 from headwidget.scores import HeadScores
 from headwidget.scoring import gated_forward
 from headwidget.scoring.encode import Encoded, EncodedTask, encode
@@ -75,13 +75,21 @@ def pieces(
         for landed in _measured(model, examples, settings):
             values[landed.settings, list(landed.runs)] = landed.values
             yield effect
-        effect = {**effect, "tasks": [*effect["tasks"], _task_effect(task.name, values, unseen)]}
+        row = _task_effect(model, task.name, values, unseen)
+        effect = {**effect, "tasks": [*effect["tasks"], row]}
         yield effect
     yield {**effect, "done": True}
 
 
-def _task_effect(name: str, values: npt.NDArray[np.float32], unseen: int) -> dict[str, Any]:
+def _task_effect(
+    model: Model, name: str, values: npt.NDArray[np.float32], unseen: int
+) -> dict[str, Any]:
     """A task's row of the effect, from (setting, example, 3) values."""
+    if not np.isfinite(values[0]).all():  # no head is scaled
+        raise FloatingPointError(
+            f"task {name!r}: the answers' log-probability is not a number. "
+            f"{not_finite.advice(model)}"
+        )
     if not np.isfinite(values).all():
         raise FloatingPointError(
             f"task {name!r}: with these gates the answers' log-probability is not a number; "

@@ -77,7 +77,7 @@ class Pacer:
         self._is_painted = True
         self._browser_seconds = 0.0
         if isinstance(milliseconds, (int, float)) and milliseconds > 0:
-            self._browser_seconds = min(milliseconds / 1000, LONGEST_PAINT)
+            self._browser_seconds = min(milliseconds, 1000 * LONGEST_PAINT) / 1000
 
     def progress_due(self) -> bool:
         """Whether a progress message may be sent now; the caller then sends it."""

@@ -12,6 +12,7 @@ from headwidget.live.gates import Gates
 from headwidget.methods import word_maps
 from headwidget.models import Model
 from headwidget.scores import HeadScores
+from headwidget.scoring import option_checks
 
 WARM_SECONDS = 0.25
 """Seconds at a time that work ahead may delay what the user asks for."""
@@ -25,14 +26,23 @@ class PromptPanel:
         self.reading: reading.Reading | None = None
         """The last prompt read; None where there is none or it could not be read."""
 
-    def check_target(self, target: int | None) -> int | None:
+    def check_prompt(self, text: Any) -> str:
+        """A prompt; ``ValueError`` for what is not text."""
+        if not isinstance(text, str):
+            raise ValueError(f"prompt is text; got {text!r}.")
+        return text
+
+    def check_target(self, target: Any) -> int | None:
         """A token's id, or None; ``ValueError`` for one that the model does not have."""
-        if target is not None and not 0 <= target < self._model.vocabulary:
+        if target is None:
+            return None
+        token = option_checks.plain(target)
+        if not option_checks.is_whole(token) or not 0 <= token < self._model.vocabulary:
             raise ValueError(
                 f"target is the id of a token, 0 to {self._model.vocabulary - 1}, or None for "
-                f"the likeliest; got {target}."
+                f"the likeliest; got {target!r}."
             )
-        return target
+        return int(token)
 
     def read(self, text: str, gates: Gates, target: int | None) -> tuple[dict[str, Any], bytes]:
         """Read a prompt in one forward: what the panel shows, and the maps as float32 bytes."""

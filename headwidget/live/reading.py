@@ -21,7 +21,7 @@ from torch import Tensor
 from headwidget.live.gates import Gates
 from headwidget.methods import attribution
 from headwidget.methods.attribution import HeadOutputs
-from headwidget.models import Model, attention, hooks, weights
+from headwidget.models import Model, attention, hooks, not_finite, weights
 from headwidget.models.caches import everything_kept, nothing_kept
 from headwidget.scoring.batch import Batch, collate, forward
 from headwidget.scoring.encode import Encoded, prompt_ids
@@ -104,6 +104,11 @@ def read(model: Model, text: str, gates: Gates | None = None, also: int | None =
         outputs = HeadOutputs(model, batch)
         logits = outputs.run() if why_not is None else forward(model, batch)
         before = logits[0, -1].float().softmax(-1)  # (vocabulary,)
+        if not before.isfinite().all():
+            raise FloatingPointError(
+                "the next token's probabilities are not numbers for this prompt. "
+                f"{not_finite.advice(model)}"
+            )
         after = None if gates is None or (gates == 1).all() else _gated(model, batch, gates)
         likely = _likeliest(before)
         if also is not None and also not in likely:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from headwidget.display.plain_values import LARGEST_WHOLE
 from headwidget.scores import HeadScores, provenance
-from headwidget.scoring import registry
+from headwidget.scoring import option_checks, registry
 from headwidget.tasks import Task
 
 PROMPTS = 20
@@ -35,11 +37,19 @@ def _options(value: Any) -> dict[str, Any]:
             "options is a dict of the method's options, such as {'replace': 'mean'}; "
             f"got {value!r}."
         )
-    return dict(value)
+    options = {name: option_checks.plain(option) for name, option in value.items()}
+    try:
+        json.dumps(options, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "the options of a lab are text, finite numbers, True, False, None and lists of them, "
+            f"which the page can show; got {value!r}."
+        ) from None
+    return options
 
 
 def _prompts(value: Any) -> int | None:
-    if value is not None and (type(value) is not int or value < 1):
+    if value is not None and (type(value) is not int or not 1 <= value <= LARGEST_WHOLE):
         raise ValueError(
             "prompts is how many prompts of each task are scored, 1 or more, or None for all; "
             f"got {value!r}."

@@ -32,6 +32,8 @@ class ThreadedExplorer(ExplorerBase):
     """The names of the short jobs that it gives the model's thread (:meth:`_later`)."""
     _trouble = traitlets.Unicode().tag(sync=True)
     """What went wrong beside the work itself, such as in an observer."""
+    _refusal = ""
+    """Why a value of the page was refused last; shown until the page sends one that is taken."""
     _closed = True  # until __init__ has begun
 
     def __init__(self, model: Model, lock: Lock, scores: HeadScores, **traits: Any) -> None:
@@ -66,7 +68,14 @@ class ThreadedExplorer(ExplorerBase):
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """Take what the front end has set (ipywidgets calls this)."""
         with self._lock:
-            super().set_state(sync_data)
+            try:
+                super().set_state(sync_data)
+            except TraitError as error:
+                self._refusal = str(error)
+                self._set(_trouble=self._refusal)
+                raise
+            if self._trouble and self._trouble == self._refusal:
+                self._set(_trouble="")
 
     # ---- the model's thread ----
 
@@ -135,11 +144,3 @@ class ThreadedExplorer(ExplorerBase):
             self._closed = True
             self._abandon()
             super().close()
-
-
-def or_trait_error(check: Callable[..., Any], *values: Any) -> Any:
-    """What a check gives; the sentence of its ``ValueError`` as a ``TraitError``."""
-    try:
-        return check(*values)
-    except ValueError as error:
-        raise TraitError(str(error)) from None

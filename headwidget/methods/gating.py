@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headwidget.methods.gate_fits import Fits, Prompts
-from headwidget.models import Model
+from headwidget.models import Model, not_finite
 from headwidget.scores.record import Contrast, TaskRecord, digest
 from headwidget.scoring import slopes
 from headwidget.scoring.batch import answered
@@ -166,8 +166,8 @@ def fit(job: Job, task: EncodedTask) -> Iterator[Chunk | Report]:
         job.note(f"{task.name}, {stage}", options.updates - done)
         if not curves[stage]["loss"]:
             raise FloatingPointError(
-                f"task {task.name!r}: the loss of every update is not a number "
-                f"({job.model.dtype} overflows); load the model with dtype=torch.float32."
+                f"task {task.name!r}: the loss of every update is not a number. "
+                f"{not_finite.advice(job.model)}"
             )
         stage_start = fits.theta if stage_start is None else stage_start
 

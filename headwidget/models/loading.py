@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from headwidget.models import embedded, sixteen_bit
+from headwidget.models import embedded, load_errors, sixteen_bit
 from headwidget.models.families import FAMILIES
 from headwidget.models.model import Model
 
@@ -48,7 +47,8 @@ def load(
         )
     source = embedded.folder() if model is None else model
     name = embedded.NAME if model is None else str(model)
-    return _from_pretrained(source, tokenizer, dtype, device_map, options, name=name)
+    folder_or_name = os.path.expanduser(source)  # noqa: PTH111 (a name stays one)
+    return _from_pretrained(folder_or_name, tokenizer, dtype, device_map, options, name=name)
 
 
 def _of_loaded(model: nn.Module | Model, tokenizer: Any, changes: bool) -> Model:
@@ -81,6 +81,7 @@ _ORIGIN = (
     "force_download",
     "proxies",
     "trust_remote_code",
+    "gguf_file",
 )
 """Options that say where a model comes from: its configuration and tokenizer need them too."""
 
@@ -92,7 +93,7 @@ _AUTO_CLASSES = {
 
 
 def _from_pretrained(
-    source: str | os.PathLike[str],
+    source: str,
     tokenizer: Any,
     dtype: Any,
     device_map: Any,
@@ -102,48 +103,30 @@ def _from_pretrained(
 ) -> Model:
     import transformers
 
+    load_errors.check_tokenizer(tokenizer)
+    dtype = load_errors.checked_dtype(dtype)
+    load_errors.check_device_map(device_map)
     gpu = device_map is None and torch.cuda.is_available()
     cpu = not gpu and device_map in (None, "cpu")
     if dtype is None:
         dtype = torch.float32 if cpu else "auto"
     if cpu and str(dtype).removeprefix("torch.") in ("bfloat16", "float16"):
         sixteen_bit.refuse_where_unsupported()  # before gigabytes are read
-    looks_local = str(source).startswith((".", "~", os.sep)) or str(source).count("/") > 1
-    if looks_local and not Path(source).is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {str(source)!r}; a name on the hub looks like 'org/name', and "
-            "hw.load() gives the embedded model."
-        )
+    load_errors.check_folder(source, options)
+    if options.get("trust_remote_code") is None:
+        options = {**options, "trust_remote_code": False}  # transformers would ask at a prompt
     origin = {key: options[key] for key in _ORIGIN if key in options}
-    try:
+    with load_errors.reading("configuration", name, source):
         config = transformers.AutoConfig.from_pretrained(source, **origin)
-        family = FAMILIES.get(config.model_type)
-        auto = getattr(transformers, _AUTO_CLASSES[family.head if family else "causal"])
-        with _quietly(transformers):
-            module, info = auto.from_pretrained(
-                source, dtype=dtype, device_map=device_map, output_loading_info=True, **options
-            )
-        if tokenizer is None:
+    family = FAMILIES.get(config.model_type)
+    auto = getattr(transformers, _AUTO_CLASSES[family.head if family else "causal"])
+    with load_errors.reading("weights", name, source, config), _quietly(transformers):
+        module, info = auto.from_pretrained(
+            source, dtype=dtype, device_map=device_map, output_loading_info=True, **options
+        )
+    if tokenizer is None:
+        with load_errors.reading("tokenizer", name, source):
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, **origin)
-    except ImportError as error:
-        raise ImportError(
-            f"{name!r} could not be loaded: a package is missing ({_first_line(error)}). "
-            "Install it and load again."
-        ) from error
-    except TypeError as error:
-        if "unexpected keyword" not in str(error):
-            raise
-        raise TypeError(
-            f"{name!r} could not be loaded: {_first_line(error)}. hw.load takes dtype, "
-            "device_map, revision, token and what from_pretrained takes."
-        ) from error
-    except OSError as error:
-        where = "the folder" if Path(source).is_dir() else "the hub"
-        raise OSError(
-            f"{name!r} could not be loaded from {where} ({_first_line(error)}). Check the name "
-            "and the network, give a local folder, or use hw.load() for the embedded model, "
-            "which works offline."
-        ) from error
     if missing := sorted(info["missing_keys"]):
         raise ValueError(
             f"{name!r} lacks {len(missing)} of {type(module).__name__}'s weights "
@@ -170,7 +153,3 @@ class _quietly:
     def __exit__(self, *_: object) -> None:
         if self.was_on:
             self.logging.enable_progress_bar()
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -176,7 +176,10 @@ def kept(rule: str, threshold: float, heads: int) -> int:
     >>> kept("top", 3.0, 9), kept("percent", 5.0, 270), kept("top", 99, 9)
     (3, 14, 9)
     """
-    k = math.floor(threshold) if rule == "top" else math.ceil(threshold / 100 * heads - 1e-9)
+    if rule == "top":
+        k = math.floor(threshold)
+    else:
+        k = math.ceil(min(max(threshold, 0), 100) / 100 * heads - 1e-9)  # 1e308% is no infinity
     return min(max(k, 0), heads)
 
 

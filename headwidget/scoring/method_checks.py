@@ -280,11 +280,13 @@ class Checker:
     ) -> None:
         if np.isfinite(numbers).all():
             return
+        from headwidget.models import not_finite  # it needs torch
+
         run = int(np.argwhere(~np.isfinite(numbers))[0][0])
         label = labels[chunk.runs[run]]
         raise FloatingPointError(
             f"task {task.name!r}: {self.method} gave a score that is not a number for "
-            f"{label[:80]!r} ({self.model.dtype}); load the model with dtype=torch.float32."
+            f"{label[:80]!r}. {not_finite.advice(self.model)}"
         )
 
     def _close(self, difference: npt.NDArray[np.float32]) -> None:

@@ -115,23 +115,22 @@ export interface LabState {
   readonly _effect: Effect;
 }
 type Key = keyof LabState;
-const KEYS: readonly Key[] = [
-  ...(["method", "options", "asked", "prompts", "prompt", "target"] as const),
-  ...([
-    "_scaled",
-    "_offer",
-    "_state",
-    "_trouble",
-    "_reading",
-    "_maps",
-    "_head",
-    "_effect",
-  ] as const),
-];
+/** What the page may set; the kernel takes no other trait from it. */
+const FROM_PAGE = ["method", "options", "asked", "prompts", "prompt", "target", "_scaled"] as const;
+const FROM_KERNEL = [
+  "_offer",
+  "_state",
+  "_trouble",
+  "_reading",
+  "_maps",
+  "_head",
+  "_effect",
+] as const;
+const KEYS: readonly Key[] = [...FROM_PAGE, ...FROM_KERNEL];
 
 export interface Lab {
   readonly state: LabState;
-  set(patch: Partial<LabState>): void;
+  set(patch: Partial<Pick<LabState, (typeof FROM_PAGE)[number]>>): void;
   ask(what: "run" | "stop" | "measure" | "painted" | "shown" | "hidden"): void;
   subscribe(listener: (changed: ReadonlySet<Key>) => void): () => void;
 }

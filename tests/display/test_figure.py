@@ -25,6 +25,7 @@ from matplotlib.image import imread
 from headwidget import HeadScores
 from headwidget.display import figure, palette, views
 from headwidget.display.settings import settings
+from tests.support import made_up
 
 
 def noisy_scores(
@@ -455,6 +456,7 @@ import json, sys
 from headwidget import HeadScores
 from headwidget.display import figure
 from headwidget.display.settings import settings
+from tests.support import made_up
 scores = HeadScores.from_arrays({"a": [[0.1, 0.9]]}, method="mine")
 scores.figure().savefig(sys.argv[1])
 views = ("tasks", "agreement", "categories")
@@ -473,3 +475,21 @@ print(json.dumps([*sizes, "matplotlib.pyplot" in sys.modules]))
     assert min(sizes) > 1000
     assert (tmp_path / "heads.pdf").read_bytes().startswith(b"%PDF")
     assert pyplot is False
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"cap": 1.5e-45},
+        {"cap": 3.4e38},
+        *({"rule": rule, "threshold": 1.7e308} for rule in ("value", "top", "percent", "elbow")),
+        {"rule": "percent", "threshold": -1.7e308},
+        {"threshold": 5e-324},
+    ],
+    ids=str,
+)
+def test_the_largest_and_the_smallest_numbers_are_drawn(asked: Any, signed: bool) -> None:
+    scores = made_up.scores(30, 9, tasks=2, runs=2, signed=signed)
+    drawing = figure.svg(scores, settings(scores, **asked))
+    assert drawing.startswith(b"<?xml")

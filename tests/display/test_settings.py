@@ -118,11 +118,20 @@ WRONG = [
     ),
     *(
         (
+            "cap",
+            value,
+            r"^cap is a score, which float32 holds from 1\.4e-45 to 3\.4e\+38; got .+\.$",
+        )
+        for value in (5e-324, 1e39, 10**300)
+    ),
+    ("cap", "٩٩%", "^cap is a number above 0"),  # digits that the page cannot read
+    *(
+        (
             "columns",
             value,
             r"^columns is a whole number, 1 or more, or None to choose by width; got .+\.$",
         )
-        for value in (0, -3, 1.0, 2.5, True, "3", float("nan"), [1], Odd())
+        for value in (0, -3, 1.0, 2.5, True, "3", float("nan"), [1], Odd(), 2**53, 10**400)
     ),
     *(
         ("isolated", value, r"^isolated is the name of an entry of the legend, or None; got .+\.$")
@@ -216,7 +225,7 @@ def test_a_cap_is_a_percentile(cap: float | str | None, at: float) -> None:
         ),
         *(
             ([value], r"^selected is a list of \[layer, head\], two whole numbers each; got ")
-            for value in (2, "21", [2], [2, 1, 0], [2.0, 1], [None, 1], Odd())
+            for value in (2, "21", [2], [2, 1, 0], [2.0, 1], [None, 1], [2, True], Odd())
         ),
         *(
             (

@@ -219,10 +219,15 @@ def test_numbers_that_are_none_are_refused() -> None:
     model = hw.load(module, tiny.tokenizer())
     with pytest.raises(
         FloatingPointError,
-        match="task 'letters': log p.answer. is not a number for the prompt .*"
-        "dtype=torch.float32, or choose a smaller factor",
+        match="task 'letters': log p.answer. is not a number for the prompt .* has NaN: load a ",
     ):
         hw.amplify(model, random_scores(model), tiny.task(), k=1, progress=False)
+    with torch.no_grad():
+        module.model.layers[1].mlp.down_proj.weight[0, 0] = 0
+        for layer in module.model.layers:
+            layer.self_attn.o_proj.weight *= 1e3
+    with pytest.raises(FloatingPointError, match="With no head changed it is one: choose a small"):
+        hw.amplify(model, random_scores(model), tiny.task(), k=1, factor=1e38, progress=False)
 
 
 @pytest.mark.parametrize(

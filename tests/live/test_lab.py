@@ -267,7 +267,8 @@ def test_a_script_that_ends_in_the_middle_of_a_run_ends_well() -> None:
         text=True,
         timeout=120,
     )
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.returncode == 0
+    assert not any(word in ended.stderr for word in ("Traceback", "Exception", "Fatal"))
 
 
 @pytest.mark.parametrize(

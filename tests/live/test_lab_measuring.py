@@ -306,3 +306,17 @@ def test_any_token_can_be_the_target_also_one_that_is_not_likely() -> None:
 def test_a_prompt_with_half_a_letter_is_a_sentence() -> None:
     with pytest.raises(ValueError, match="half a letter"):
         reading.encode(fresh(), "\ud83d")
+
+
+def test_a_model_whose_numbers_are_none_is_said_to_be_the_cause() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS)
+    off(lab, (0, 0))
+    with torch.no_grad():
+        model.module.model.layers[1].mlp.down_proj.weight[0, 0] = float("nan")
+    lab.prompt = "abc"
+    assert lab.measure().wait(60)
+    assert "probabilities are not numbers for this prompt" in lab.reading["error"]
+    assert "log-probability is not a number" in lab.effect["error"]
+    for sentence in (lab.reading["error"], lab.effect["error"]):
+        assert "down_proj.weight' has NaN: load a sound checkpoint." in sentence

@@ -369,7 +369,8 @@ def test_a_loss_that_is_not_a_number_never_reaches_the_gates(
         gate_fits, "token_log_probability", lambda logits, batch: real(logits, batch) * torch.nan
     )
     with pytest.raises(
-        FloatingPointError, match="the loss of every update is not a number.*dtype=torch.float32"
+        FloatingPointError,
+        match="the loss of every update is not a number. Every weight of the model is a finite",
     ):
         score(model, few_shot())
 

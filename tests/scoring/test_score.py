@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -238,14 +239,28 @@ def test_ablation_with_a_shared_prefix_is_exact_on_the_real_model() -> None:
         assert float(replay.finish().max()) < 1e-4
 
 
-def test_scores_that_are_not_numbers_are_refused() -> None:
-    module = tiny.build("llama")
+@pytest.mark.parametrize(
+    ("weight", "dtype", "advice"),
+    [
+        (np.nan, torch.float32, r"weight 'model\.layers\.1\.mlp\.down_proj\.weight' has NaN"),
+        (np.nan, torch.bfloat16, r"weight 'model\.layers\.1\.mlp\.down_proj\.weight' has NaN"),
+        (np.inf, torch.float64, "down_proj.weight' is infinite: load a sound checkpoint"),
+        (np.inf, torch.bfloat16, "overflow in torch.bfloat16: load .* dtype=torch.float32"),
+        (3e38, torch.float32, "Every weight of the model is a finite torch.float32"),
+    ],
+)
+def test_scores_that_are_not_numbers_are_refused_with_advice_that_helps(
+    weight: float, dtype: torch.dtype, advice: str
+) -> None:
+    module = tiny.build("llama").to(dtype)
     with torch.no_grad():
-        module.model.layers[1].mlp.down_proj.weight[0, 0] = float("nan")
-    with pytest.raises(
-        FloatingPointError, match="gradient gave a score that is not a number.*dtype=torch.float32"
-    ):
+        module.model.layers[1].mlp.down_proj.weight[0, :] = weight
+    with pytest.raises(FloatingPointError) as raised:
         hw.score(hw.load(module, tiny.tokenizer()), TASKS, progress=False)
+    sentence = str(raised.value)
+    assert re.search("task 'one': gradient gave a score that is not a number for '.+'. ", sentence)
+    assert re.search(advice, sentence)
+    assert ("dtype=torch.float32" in sentence) == (dtype == torch.bfloat16 and weight == np.inf)
 
 
 def test_the_progress_bar_names_task_and_method(capfd: pytest.CaptureFixture[str]) -> None:
