@@ -54,6 +54,17 @@ def has_hooks(module: nn.Module) -> bool:
     return False
 
 
+def gradient_hook(module: nn.Module) -> str | None:
+    """The name of a module with a hook of others on its gradients; None where there is none."""
+    names = _ON_A_MODULE[2:]
+    if any(any(map(_counts, _values(getattr(torch_module, f"_global{n}", {})))) for n in names):
+        return _EVERYWHERE
+    for path, part in module.named_modules():
+        if any(any(map(_counts, _values(part.__dict__.get(name) or {}))) for name in names):
+            return path or "the model"
+    return None
+
+
 def _is_hooked(module: nn.Module) -> bool:
     forward = module.__dict__.get("forward")
     return has_hooks(module) or (forward is not None and _counts(forward))

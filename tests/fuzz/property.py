@@ -118,6 +118,10 @@ def _check(name: str, ask: Ask) -> Callable[[Compare], Compare]:
     return register
 
 
+CUTTING = ("carry", "stop")
+"""Ingredients that may cut a gradient in part."""
+
+
 def _per_task(asked: Asked, scores: hw.HeadScores, define: Callable[..., Any]) -> None:
     for task in asked.tasks:
         expected = define(asked.examples(task))
@@ -129,6 +133,9 @@ def _per_task(asked: Asked, scores: hw.HeadScores, define: Callable[..., Any]) -
 
 @_check("gradient", lambda asked: asked.score(asked.tasks, "gradient"))
 def _gradient(asked: Asked, scores: hw.HeadScores) -> None:
+    cuts = any(text.startswith(CUTTING) for text in asked.composition.ingredients)
+    if cuts and asked.held.grain in ("half", "stairs"):
+        return  # docs/trust.md, "What is not seen": rounding hides a cut of a part
     _per_task(asked, scores, asked.plain.gradient)
 
 
@@ -325,10 +332,12 @@ def must_be_scored(asked: Asked, check: str) -> bool:
     """Has a method no reason to refuse this model?"""
     if asked.held.encoder and check in ("attribution", "relations"):
         return False
-    if "unsteady answers" in asked.held.facts:
+    ingredients = asked.composition.ingredients
+    on_wrapper = any(text.startswith("hook") and ":wrapper" in text for text in ingredients)
+    if "unsteady answers" in asked.held.facts or on_wrapper:
         return False
     fine = PLAIN + (RUNS if check in BY_FORWARDS else ())
-    return all(text.startswith(fine) for text in asked.composition.ingredients)
+    return all(text.startswith(fine) for text in ingredients)
 
 
 def refusal(error: BaseException, check: str, held: Held) -> str:
@@ -401,7 +410,10 @@ def _examine(composition: Composition, waiting: list[str], facts: set[str]) -> l
 
 def _verdict(asked: Asked, check: str) -> Verdict:
     held, (ask, compare) = asked.held, CHECKS[check]
-    weights = "offloaded" not in held.facts  # accelerate brings new ones in every forward
+    # accelerate brings new weights in every forward; bitsandbytes packs them on a CPU in every
+    # forward without gradients, whoever runs it
+    packed = any(text.startswith("quantise:nf4") for text in asked.composition.ingredients)
+    weights = "offloaded" not in held.facts and not packed
     answer, error = None, None
     with held.as_called():
         before = left_alone.state(held.module, weights=weights)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import headwidget as hw
-from headwidget.methods import gradient
 from headwidget.models import families
+from headwidget.scoring import slopes
 from headwidget.scoring.batch import Batch, forward, log_probability
 from tests.fuzz.property import CHECKS, Verdict, examine
 from tests.fuzz.shrink import smallest
@@ -57,14 +57,14 @@ def verdict() -> Verdict:
 
 
 def test_numbers_that_are_off_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradient, "log_probability", lambda *of: log_probability(*of) * 1.0001)
+    monkeypatch.setattr(slopes, "log_probability", lambda *of: log_probability(*of) * 1.0001)
     assert verdict().kind == "equal"
-    monkeypatch.setattr(gradient, "log_probability", lambda *of: log_probability(*of) * 1.02)
+    monkeypatch.setattr(slopes, "log_probability", lambda *of: log_probability(*of) * 1.02)
     assert "by definition" in verdict().text
 
 
 def test_an_error_of_torch_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradient, "log_probability", lambda logits, batch: logits[9999])
+    monkeypatch.setattr(slopes, "log_probability", lambda logits, batch: logits[9999])
     assert verdict().text.startswith("raw IndexError")
 
 
@@ -73,7 +73,7 @@ def test_a_hook_that_is_left_behind_is_a_fault(monkeypatch: pytest.MonkeyPatch) 
         model.layers[0].block.register_forward_hook(lambda *_: None)
         return forward(model, batch)
 
-    monkeypatch.setattr(gradient, "forward", leaves_a_hook)
+    monkeypatch.setattr(slopes, "forward", leaves_a_hook)
     assert verdict().text.startswith("left changed: model.layers.0: _forward_hooks")
 
 
@@ -86,7 +86,7 @@ def test_what_a_fault_does_not_need_is_left_out(monkeypatch: pytest.MonkeyPatch)
     def wrong_in_double(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
         return log_probability(logits, batch) * (2 if logits.dtype == torch.float64 else 1)
 
-    monkeypatch.setattr(gradient, "log_probability", wrong_in_double)
+    monkeypatch.setattr(slopes, "log_probability", wrong_in_double)
     composition = Composition.parse("gpt2/4/p3/b2 tied:no dtype:float64 freeze:half train:all")
     (fault,) = examine(composition, ["gradient"])
     assert str(smallest(composition, fault)) == "llama/2/p0/b0 dtype:float64"

@@ -358,7 +358,10 @@ class Composition:
             changes: dict[str, Any] = {}
             for text in self.ingredients:
                 changes |= _changes(self.family, *text.split(":"))
-            base = places.build(self.family, self.heads, **changes)
+            try:
+                base = places.build(self.family, self.heads, **changes)
+            except Exception as error:
+                raise Unbuildable.by(error, "the model") from error
             where = places.PLACES[self.family]
             held = Held(self.family, self.heads, base, base, where, undo)
             for text in self.ingredients:
