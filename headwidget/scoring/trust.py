@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from headwidget.models import Model, foreign, hooks
 from headwidget.scoring.batch import collate, forward, log_probability
 from headwidget.scoring.encode import Encoded
+from headwidget.scoring.memory import out_of_memory
 
 SAME = {8: 1e-9, 4: 1e-4, 2: 5e-2}
 """By the bytes of a number of the precision that is computed in, see :func:`allowed`."""
@@ -39,7 +40,7 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
         differs = _apart(alone, again)
         beside = 0.0
         if len(examples) > 1 and not model.one_by_one:
-            beside = _apart(alone, _log_p(model, [shortest, longest])[0])
+            beside = _apart(alone, _beside(model, shortest, longest))
     if differs > allowed(model) / 10:
         raise RuntimeError(
             f"{model.name} gives two different answers to the same prompt (log p {alone:.4g} and "
@@ -68,6 +69,19 @@ def _log_p(model: Model, examples: Sequence[Encoded]) -> list[float]:
     batch = collate(range(len(examples)), examples, model)
     log_p: list[float] = log_probability(forward(model, batch), batch).tolist()
     return log_p
+
+
+def _beside(model: Model, example: Encoded, other: Encoded) -> float:
+    """log p(answer) of an example in a batch with another; NaN where memory does not hold both.
+
+    Batches are then halved until they hold one.
+    """
+    try:
+        return _log_p(model, [example, other])[0]
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        return math.nan
 
 
 def _apart(one: float, other: float) -> float:

