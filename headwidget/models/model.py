@@ -46,8 +46,8 @@ class Layer:
             raise TypeError(
                 f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as "
                 "plain numbers (quantised, adapted, or offloaded to disk?); load the model whole, "
-                "unquantised and merged, or use method='gradient' or 'ablation', which run the "
-                "layer itself."
+                "unquantised and merged (peft: merge_and_unload()), or use method='gradient' or "
+                "'ablation', which run the layer itself."
             )
         return weight.reshape(self.heads, self.head_dim, -1)
 
@@ -90,6 +90,11 @@ class Model:
         """The wrappers that were taken off."""
         module = self.module
         self.tokenizer = tokenizer
+        if not hasattr(getattr(module, "config", None), "get_text_config"):
+            raise TypeError(
+                "hw.load takes a model of transformers, which has a config; got a "
+                f"{type(module).__name__}."
+            )
         self.config: Any = module.config
         self.name: str = name or getattr(self.config, "_name_or_path", "") or type(module).__name__
         self.revision: str | None = getattr(self.config, "_commit_hash", None)
