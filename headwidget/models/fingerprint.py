@@ -28,7 +28,8 @@ def fingerprint(module: nn.Module) -> str:
     digest = hashlib.sha256()
     seen: set[tuple[int, torch.Size]] = set()
     try:
-        for tensor in _tensors(list(module.state_dict().values())):
+        # a list: a tensor that is gone may leave its address to the next
+        for tensor in list(_tensors(list(module.state_dict().values()))):
             place = tensor.data_ptr(), tensor.shape
             if tensor.numel() and place not in seen:  # tied weights are read once
                 seen.add(place)

@@ -122,19 +122,38 @@ class Model:
                 "AutoModelForMaskedLM."
             )
         self.unembedding: nn.Module = unembedding
-        self.shared_lock = SharedLock(module)
+        self.shared_lock = SharedLock(self._altered_modules())
         self.batch_dependent = False
         """Does the answer to a prompt depend on the prompts beside it? Found out by
         :func:`headwidget.scoring.trust.check`."""
+        self.prefix_dependent = False
+        """Does a prompt that goes on from a prefix's keys and values give something else?"""
         self.checked: int | None = None
         """The state of the model when that check was last passed."""
         self.disturbances: set[str] = set()
         """What other threads did to the model while it was scored, in sentences."""
 
+    def _altered_modules(self) -> list[nn.Module]:
+        """The modules whose sharing makes two models share a lock: experts need none each."""
+        inside: set[int] = set()
+        for block in self.blocks:
+            inside |= {id(part) for part in block.modules()} - {id(block)}
+        for layer in self.layers:
+            inside -= {id(layer.attention), id(layer.projection)}
+        return [part for part in self.module.modules() if id(part) not in inside]
+
     @property
     def lock(self) -> Altered:
         """Only one thread may run the model at a time: hooks and gates act on all its calls."""
         return self.shared_lock.held()
+
+    def check_in_place(self) -> None:
+        """Refuse a model whose projections or unembedding were replaced since it was loaded."""
+        for layer in self.layers:
+            if submodule(self.module, layer.name) is not layer.projection:
+                raise ValueError(_replaced(self.name, layer.name))
+        if self.module.get_output_embeddings() is not self.unembedding:
+            raise ValueError(_replaced(self.name, "the unembedding"))
 
     @property
     def hooked(self) -> tuple[str, ...]:
@@ -171,7 +190,8 @@ class Model:
         blocks without attention keep more than keys and values, nor where prompts run
         :attr:`one_by_one`.
         """
-        return not self.encoder and not self.hybrid and not self.one_by_one
+        kept = self.encoder or self.hybrid or self.prefix_dependent
+        return not kept and not self.one_by_one
 
     def switches_rope(self, length: int) -> bool:
         """Does the model rotate an input of ``length`` tokens the long way (longrope)?
@@ -232,6 +252,13 @@ class Model:
             f"Model({self.name}, {self.family.name}, {layers} layers x {heads} heads of "
             f"{self.head_dim}, {self.dtype}, {self.device})"
         )
+
+
+def _replaced(model: str, module: str) -> str:
+    return (
+        f"{module} of {model} is not the module that it was when the model was loaded (was an "
+        "adapter added?); load it again: hw.load(model.module, model.tokenizer)."
+    )
 
 
 def _family(config: Any, module: nn.Module) -> Family:

@@ -176,21 +176,27 @@ class _Trial:
             move = step * directions[start : start + len(rows)]
             start += len(rows)
             with hooks.scoring(self.model):
-                up, down = (self._log_p(batch, 1 + sign * move) for sign in (1, -1))
+                (up, logits), (down, _) = (self._log_p(batch, 1 + s * move) for s in (1, -1))
             change = (up - down) / (2 * step)  # (direction,)
             values = self.values[rows] if row is None else self.values[rows, row : row + 1]
             foretold = (self.values[rows] * move).sum((1, 2)) / step
             length = values.square().sum((1, 2)).sqrt()
-            rounding = self.unit * (1 + up.abs()) / step
+            rounding = self.unit * (1 + up.abs() + logits) / step
             errors.append((change - foretold).abs().sub(rounding).clamp(min=0))
             sizes.append(torch.maximum(length, change.abs()))
         error, size = (torch.cat(parts).square().mean().sqrt() for parts in (errors, sizes))
         return float(error / size.clamp(min=1e-30))
 
-    def _log_p(self, batch: Batch, gates: Tensor) -> Tensor:
+    def _log_p(self, batch: Batch, gates: Tensor) -> tuple[Tensor, Tensor]:
+        """log p(answer), and the largest logit, which rounding goes by; (batch,) each.
+
+        In 16 bits the largest logit would hide everything, so it does not count there.
+        """
         with hooks.gate(self.model, gates):
-            log_p = log_probability(forward(self.model, batch), batch)
-        return log_p.to(self.values.device, torch.float32)
+            logits = forward(self.model, batch)
+        log_p = log_probability(logits, batch).to(self.values.device, torch.float32)
+        largest = logits.abs().amax((1, 2)).to(log_p)
+        return log_p, largest * (precision(self.model).itemsize >= 4)
 
     def where(self) -> str:
         """Above which layer the slopes go wrong, and whose hooks may be the reason."""

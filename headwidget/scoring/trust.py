@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from headwidget.models import Model, foreign, hooks
+from headwidget.models.caches import PrefixCache, kept_in
 from headwidget.scoring.batch import collate, forward, log_probability
 from headwidget.scoring.encode import Encoded
 from headwidget.scoring.memory import out_of_memory
@@ -32,6 +33,7 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
     state = _state(model)
     if state == model.checked and not model.hooked:
         return
+    model.prefix_dependent = False
     model.batch_dependent = any(_splits_by_batch(part) for part in model.module.modules())
     by_length = sorted(examples, key=lambda example: len(example.ids))
     shortest, longest = by_length[0], by_length[-1]
@@ -41,6 +43,8 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
         beside = 0.0
         if len(examples) > 1 and not model.one_by_one:
             beside = _apart(alone, _beside(model, shortest, longest))
+        if model.can_share_prefix and not model.switches_rope(len(longest.ids)):
+            model.prefix_dependent = not _goes_on(model, longest)
     if differs > allowed(model) / 10:
         raise RuntimeError(
             f"{model.name} gives two different answers to the same prompt (log p {alone:.4g} and "
@@ -49,7 +53,9 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
             f"{_hooks_named(model)}"
         )
     model.batch_dependent = model.batch_dependent or beside > allowed(model)
-    model.checked = state
+    # prompts of one length have no padding, so others must be tried again
+    if len(shortest.ids) < len(longest.ids):
+        model.checked = state
 
 
 def precision(model: Model) -> torch.dtype:
@@ -84,6 +90,20 @@ def _beside(model: Model, example: Encoded, other: Encoded) -> float:
         return math.nan
 
 
+def _goes_on(model: Model, example: Encoded) -> bool:
+    """Does a prompt that goes on from its prefix's keys and values give what it gives whole?"""
+    prefix = example.at[0]
+    if not prefix:
+        return True
+    batch, past = collate([0], [example], model), PrefixCache()
+    whole = log_probability(forward(model, batch), batch)
+    start = {"input_ids": batch.ids[:, :prefix], **kept_in(past)}
+    hooks.logits_at(model, start, torch.zeros_like(batch.at[:, :1]))
+    rest = {"input_ids": batch.ids[:, prefix:], **kept_in(past)}
+    split = log_probability(hooks.logits_at(model, rest, batch.at - prefix), batch)
+    return _apart(float(whole), float(split)) <= allowed(model)
+
+
 def _apart(one: float, other: float) -> float:
     """How far two log p are apart, relative to their size.
 
@@ -99,9 +119,10 @@ def _splits_by_batch(module: nn.Module) -> bool:
 
 
 def _state(model: Model) -> int:
-    """A number that changes with the model's modules and with the precision."""
-    modules = tuple(id(part) for part in model.module.modules())
-    return hash((modules, precision(model), model.device))
+    """A number that changes with the model's modules, its hooks and the precision."""
+    parts = list(model.module.modules())
+    kinds = tuple((id(part), type(part), type(part).forward) for part in parts)
+    return hash((kinds, model.hooked, precision(model), model.device))
 
 
 def _hooks_named(model: Model) -> str:
