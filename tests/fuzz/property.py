@@ -118,10 +118,6 @@ def _check(name: str, ask: Ask) -> Callable[[Compare], Compare]:
     return register
 
 
-CUTTING = ("carry", "stop")
-"""Ingredients that may cut a gradient in part."""
-
-
 def _per_task(asked: Asked, scores: hw.HeadScores, define: Callable[..., Any]) -> None:
     for task in asked.tasks:
         expected = define(asked.examples(task))
@@ -133,7 +129,8 @@ def _per_task(asked: Asked, scores: hw.HeadScores, define: Callable[..., Any]) -
 
 @_check("gradient", lambda asked: asked.score(asked.tasks, "gradient"))
 def _gradient(asked: Asked, scores: hw.HeadScores) -> None:
-    cuts = any(text.startswith(CUTTING) for text in asked.composition.ingredients)
+    ingredients = asked.composition.ingredients
+    cuts = any(text.startswith("stop") or text.endswith(":detached") for text in ingredients)
     if cuts and asked.held.grain in ("half", "stairs"):
         return  # docs/trust.md, "What is not seen": rounding hides a cut of a part
     _per_task(asked, scores, asked.plain.gradient)
@@ -333,7 +330,9 @@ def must_be_scored(asked: Asked, check: str) -> bool:
     if asked.held.encoder and check in ("attribution", "relations"):
         return False
     ingredients = asked.composition.ingredients
-    on_wrapper = any(text.startswith("hook") and ":wrapper" in text for text in ingredients)
+    # a PeftModel is scored without its wrapper, so hooks there are refused
+    wrapped = asked.held.module is not asked.held.base
+    on_wrapper = wrapped and any(":wrapper." in text for text in ingredients)
     if "unsteady answers" in asked.held.facts or on_wrapper:
         return False
     fine = PLAIN + (RUNS if check in BY_FORWARDS else ())
@@ -410,10 +409,12 @@ def _examine(composition: Composition, waiting: list[str], facts: set[str]) -> l
 
 def _verdict(asked: Asked, check: str) -> Verdict:
     held, (ask, compare) = asked.held, CHECKS[check]
-    # accelerate brings new weights in every forward; bitsandbytes packs them on a CPU in every
-    # forward without gradients, whoever runs it
-    packed = any(text.startswith("quantise:nf4") for text in asked.composition.ingredients)
-    weights = "offloaded" not in held.facts and not packed
+    # Accelerate brings new weights in every forward. In evaluation mode bitsandbytes packs them
+    # on a CPU in every forward without gradients, whoever runs it; in training mode it never
+    # does, and a packed layer cannot be trained.
+    nf4 = any(text.startswith("quantise:nf4") for text in asked.composition.ingredients)
+    packs = nf4 and not all(module.training for module in held.base.modules())
+    weights = "offloaded" not in held.facts and not packs
     answer, error = None, None
     with held.as_called():
         before = left_alone.state(held.module, weights=weights)

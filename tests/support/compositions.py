@@ -398,6 +398,8 @@ def _fits(name: str, drawn: list[str], family: str) -> bool:
         return False
     if name == "share" and family == "jamba":
         return False
+    if name == "attention" and family in ("bloom", "gemma2", "gptj"):  # they have no sdpa
+        return False
     return not any(name in apart and before & (apart - {name}) for apart in _APART)
 
 
