@@ -22,7 +22,7 @@ _HOOKS = (
 _GLOBAL_HOOKS = tuple(name for name in vars(global_hooks) if name.startswith("_global_"))
 
 
-def state(outer: nn.Module, *, weights: bool = True) -> dict[str, Any]:
+def state(outer: nn.Module) -> dict[str, Any]:
     """All that must stay, by name, to be compared with :func:`changes`."""
     kept: dict[str, Any] = {
         "grad mode": torch.is_grad_enabled(),
@@ -49,9 +49,8 @@ def state(outer: nn.Module, *, weights: bool = True) -> dict[str, Any]:
     for path, tensor in tensors:
         kept[f"{path}: requires_grad"] = tensor.requires_grad
         kept[f"{path}: grad"] = tensor.grad is None
-        if weights:
-            kept[f"{path}: identity"] = id(tensor)
-            kept[f"{path}: numbers"] = tuple(_copies(tensor))
+        kept[f"{path}: identity"] = id(tensor)
+        kept[f"{path}: numbers"] = tuple(_copies(tensor))
     return kept
 
 
