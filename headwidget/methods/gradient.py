@@ -36,9 +36,9 @@ def run(job: Job) -> Iterator[Chunk | Report]:
             values = measured.values.abs() if job.options.abs else measured.values
             right = correct(measured.logits, batch)
             chunk = land(task.name, batch.runs, slice(None), values, right)
+        yield chunk
         if number == 0:
             yield report
-        yield chunk
 
 
 METHOD = Method(

@@ -27,6 +27,8 @@ from headwidget.methods import extremes
 from headwidget.methods.relations import Relations, check, encode, rule, with_mlp
 from headwidget.models import Layer, Model, hooks, weights
 from headwidget.scores import HeadScores
+from headwidget.scores.record import tells_weights
+from headwidget.scoring import trust
 from headwidget.scoring.batch import Batch, batches, forward
 from headwidget.scoring.encode import EncodedTask
 from headwidget.scoring.encode import encode as encode_prompts
@@ -132,6 +134,7 @@ def _prompt_hits(
     ``prompts`` holds every pair of the task once for each template, pairs in order.
     """
     encoded = encode_prompts(Task(task.name, [(text, " x") for text in prompts]), model)
+    trust.check(model, encoded.examples)
     pairs = [(e.ids[0], e.answer[0]) for e in task.examples]
     u = weights.unembedding(model)
     targets = torch.tensor([target for _, target in pairs] * (len(prompts) // len(pairs)))
@@ -275,6 +278,8 @@ def _kept_for(model: Model) -> _Vocabulary | None:
     if model.vocabulary * weights.unembedding(model).shape[1] > MOST_KEPT:
         return None
     fingerprint = model.fingerprint()
+    if not tells_weights(fingerprint):
+        return None
     with _kept_lock:
         if model not in _kept or _kept[model].fingerprint != fingerprint:
             _kept[model] = _Vocabulary(model, fingerprint)

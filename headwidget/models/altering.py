@@ -109,7 +109,10 @@ class _Signals:
 
     NUMBERS = tuple(
         getattr(signal, name)
-        for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGUSR1", "SIGUSR2")
+        for name in (
+            *("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"),
+            *("SIGALRM", "SIGVTALRM", "SIGPROF"),
+        )
         if hasattr(signal, name)
     )
 

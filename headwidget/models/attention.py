@@ -173,8 +173,10 @@ def _again(
         logits = (queries @ keys.mT).flatten(1, 2) * (dim**-0.5 if scale is None else scale)
         chosen = slice(first * shared, first * shared + logits.shape[1])
         if mask is not None and mask.dtype == torch.bool:
-            logits = logits.masked_fill(~mask[:, chosen], -math.inf)
-            yield chosen, logits.softmax(-1).nan_to_num(0.0)  # a token that sees nothing: padding
+            seen = mask[:, chosen]
+            weights = logits.masked_fill(~seen, -math.inf).softmax(-1)
+            # a token that sees nothing is padding; any other NaN is the model's own
+            yield chosen, weights.masked_fill(~seen.any(-1, keepdim=True), 0.0)
         else:
             yield chosen, (logits if mask is None else logits + mask[:, chosen]).softmax(-1)
 

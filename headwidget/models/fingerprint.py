@@ -21,14 +21,15 @@ _WIDTHS = (torch.int64, torch.int32, torch.int16, torch.uint8)
 
 
 def fingerprint(module: nn.Module) -> str:
-    """A short text that differs between models whose weights differ.
+    """A short text that differs between models whose weights, or active adapters, differ.
 
     "unknown" where some weights are not there to read: offloaded, or in a form of their own.
     """
     digest = hashlib.sha256()
     seen: set[tuple[int, torch.Size]] = set()
     try:
-        for tensor in _tensors(list(module.state_dict().values())):
+        # a list: a tensor that is gone may leave its address to the next
+        for tensor in list(_tensors(list(module.state_dict().values()))):
             place = tensor.data_ptr(), tensor.shape
             if tensor.numel() and place not in seen:  # tied weights are read once
                 seen.add(place)
@@ -36,7 +37,21 @@ def fingerprint(module: nn.Module) -> str:
                 digest.update(_sums(tensor).cpu().numpy().tobytes())
     except _Unreadable:
         return UNKNOWN_WEIGHTS
+    digest.update(repr(_adapters(module)).encode())
     return FINGERPRINT_MARK + digest.hexdigest()[:16] if seen else UNKNOWN_WEIGHTS
+
+
+def _adapters(module: nn.Module) -> list[Any]:
+    """Which adapters are on, and how much they count: peft keeps that beside the weights."""
+    on = []
+    for name, part in module.named_modules():
+        off: Any = getattr(part, "disable_adapters", None)
+        if isinstance(off, bool):  # an adapted layer; on a whole model it is a method
+            active: Any = part.active_adapters
+            scaling: Any = getattr(part, "scaling", None)
+            factors = scaling if isinstance(scaling, dict) else {}
+            on.append((name, off, [(adapter, factors.get(adapter)) for adapter in active]))
+    return on
 
 
 class _Unreadable(Exception):

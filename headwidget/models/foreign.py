@@ -66,8 +66,15 @@ def gradient_hook(module: nn.Module) -> str | None:
 
 
 def _is_hooked(module: nn.Module) -> bool:
-    forward = module.__dict__.get("forward")
+    forward, moved = module.__dict__.get("forward"), module.__dict__.get("_hf_hook")
+    if moved is not None and any(map(_counts, map(type, _of_accelerate(moved)))):
+        return True
     return has_hooks(module) or (forward is not None and _counts(forward))
+
+
+def _of_accelerate(hook: Any) -> list[Any]:
+    """A hook of accelerate's kind, or those that it holds; users may write their own."""
+    return list(getattr(hook, "hooks", None) or [hook])
 
 
 def _has_global_hooks() -> bool:
@@ -85,5 +92,8 @@ def _counts(function: Any) -> bool:
     """Is it other people's code? Wrappers are looked through."""
     while isinstance(function, functools.partial):
         function = function.func
-    package = getattr(function, "__module__", None) or type(function).__module__
+    function = getattr(function, "__func__", function)
+    # where it was defined; __module__ is copied by functools.wraps
+    names: dict[str, Any] = getattr(function, "__globals__", {})
+    package = names.get("__name__") or getattr(function, "__module__", "") or ""
     return not package.startswith(HARMLESS)

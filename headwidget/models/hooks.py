@@ -219,6 +219,7 @@ def evaluating(model: Model) -> Altered:
         model.shared_lock.take(undo)
         check_stop()
         check_unhooked(model.wrappers, model.module)
+        model.check_in_place()
         modules.extend(model.module.modules())
         training = [m for m in modules if m.training]
         compiled = [m for m in modules if m._compiled_call_impl is not None]

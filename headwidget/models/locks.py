@@ -1,8 +1,8 @@
 """Locks of modules: two models that share a module never run at the same time.
 
 Hooks, gates and modes act on modules, and a module may be part of several models: of a
-compiled model and its original, or of two heads on one body. So every module has a lock, and
-who runs a model takes the locks of all its modules, always in the same order.
+compiled model and its original, or of two heads on one body. So modules have locks, and who
+runs a model takes the locks of its modules, always in the same order.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from torch import nn
@@ -34,9 +35,9 @@ _registering = threading.Lock()
 class SharedLock:
     """The locks of a model's modules."""
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
         with _registering:
-            locks = [_locks.setdefault(part, _Lock()) for part in module.modules()]
+            locks = [_locks.setdefault(module, _Lock()) for module in modules]
         self._locks = sorted(locks, key=lambda lock: lock.number)
 
     def held(self) -> Altered:

@@ -46,8 +46,8 @@ class Layer:
             raise TypeError(
                 f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as "
                 "plain numbers (quantised, adapted, or offloaded to disk?); load the model whole, "
-                "unquantised and merged, or use method='gradient' or 'ablation', which run the "
-                "layer itself."
+                "unquantised and merged (peft: merge_and_unload()), or use method='gradient' or "
+                "'ablation', which run the layer itself."
             )
         return weight.reshape(self.heads, self.head_dim, -1)
 
@@ -90,6 +90,11 @@ class Model:
         """The wrappers that were taken off."""
         module = self.module
         self.tokenizer = tokenizer
+        if not hasattr(getattr(module, "config", None), "get_text_config"):
+            raise TypeError(
+                "hw.load takes a model of transformers, which has a config; got a "
+                f"{type(module).__name__}."
+            )
         self.config: Any = module.config
         self.name: str = name or getattr(self.config, "_name_or_path", "") or type(module).__name__
         self.revision: str | None = getattr(self.config, "_commit_hash", None)
@@ -117,19 +122,38 @@ class Model:
                 "AutoModelForMaskedLM."
             )
         self.unembedding: nn.Module = unembedding
-        self.shared_lock = SharedLock(module)
+        self.shared_lock = SharedLock(self._altered_modules())
         self.batch_dependent = False
         """Does the answer to a prompt depend on the prompts beside it? Found out by
         :func:`headwidget.scoring.trust.check`."""
+        self.prefix_dependent = False
+        """Does a prompt that goes on from a prefix's keys and values give something else?"""
         self.checked: int | None = None
         """The state of the model when that check was last passed."""
         self.disturbances: set[str] = set()
         """What other threads did to the model while it was scored, in sentences."""
 
+    def _altered_modules(self) -> list[nn.Module]:
+        """The modules whose sharing makes two models share a lock: experts need none each."""
+        inside: set[int] = set()
+        for block in self.blocks:
+            inside |= {id(part) for part in block.modules()} - {id(block)}
+        for layer in self.layers:
+            inside -= {id(layer.attention), id(layer.projection)}
+        return [part for part in self.module.modules() if id(part) not in inside]
+
     @property
     def lock(self) -> Altered:
         """Only one thread may run the model at a time: hooks and gates act on all its calls."""
         return self.shared_lock.held()
+
+    def check_in_place(self) -> None:
+        """Refuse a model whose projections or unembedding were replaced since it was loaded."""
+        for layer in self.layers:
+            if submodule(self.module, layer.name) is not layer.projection:
+                raise ValueError(_replaced(self.name, layer.name))
+        if self.module.get_output_embeddings() is not self.unembedding:
+            raise ValueError(_replaced(self.name, "the unembedding"))
 
     @property
     def hooked(self) -> tuple[str, ...]:
@@ -166,7 +190,8 @@ class Model:
         blocks without attention keep more than keys and values, nor where prompts run
         :attr:`one_by_one`.
         """
-        return not self.encoder and not self.hybrid and not self.one_by_one
+        kept = self.encoder or self.hybrid or self.prefix_dependent
+        return not kept and not self.one_by_one
 
     def switches_rope(self, length: int) -> bool:
         """Does the model rotate an input of ``length`` tokens the long way (longrope)?
@@ -227,6 +252,13 @@ class Model:
             f"Model({self.name}, {self.family.name}, {layers} layers x {heads} heads of "
             f"{self.head_dim}, {self.dtype}, {self.device})"
         )
+
+
+def _replaced(model: str, module: str) -> str:
+    return (
+        f"{module} of {model} is not the module that it was when the model was loaded (was an "
+        "adapter added?); load it again: hw.load(model.module, model.tokenizer)."
+    )
 
 
 def _family(config: Any, module: nn.Module) -> Family:

@@ -72,7 +72,8 @@ def _without_peft(module: Any) -> nn.Module:
                 "answer is predicted. Score the model without it: "
                 "hw.load(model.get_base_model(), tokenizer)."
             )
-        if getattr(config, "is_adaption_prompt", False) or kind in _AROUND:
+        by_prompt = getattr(config, "alora_invocation_tokens", None)  # peft looks at each prompt
+        if getattr(config, "is_adaption_prompt", False) or kind in _AROUND or by_prompt:
             raise ValueError(
                 f"the adapter {name!r} is {kind}, which acts around the model's own layers, so "
                 "headwidget cannot score it. Score the model as it was before peft: "

@@ -167,7 +167,10 @@ def _probe(probe: ProbeRecord) -> str:
 def _slopes(record: Record) -> str:
     """How far slopes were off what small steps of the gates gave, at most."""
     offs = [task.slopes_off for task in record.tasks.values() if task.slopes_off is not None]
-    return f"within {max(offs):.1%} of small steps" if offs else ""
+    if not offs:
+        return ""
+    rounding = ", the rounding of 16 bits among it" if "16" in (record.dtype or "") else ""
+    return f"within {max(offs):.1%} of small steps of the gates{rounding}"
 
 
 def _confused(probe: ProbeRecord) -> str:

@@ -20,7 +20,8 @@ class Progress:
     def note(self, task: str, steps: float) -> None:
         """Show ``task`` and count ``steps``; without steps the new title shows at once."""
         self.bar.set_description(f"{self.method} · {task}", refresh=not steps)
-        self.bar.update(steps)
+        # thirds of a prompt do not always sum to one
+        self.bar.update(min(steps, self.bar.total - self.bar.n))
 
     def __enter__(self) -> Progress:
         return self

@@ -28,6 +28,8 @@ DIRECTIONS = 4
 """How many prompts are checked a task, each in a direction of its own."""
 MORE_DIRECTIONS = 16
 """As many in 16 bits with hooks of the user's: rounding is averaged out."""
+_GRADIENT_WORDS = ("grad", "derivative", "backward", "leaf variable", "inference", "inplace")
+"""What torch's errors about gradients speak of."""
 MOST_CASTS = 4
 """How many reshapes and casts are looked through behind an operation."""
 
@@ -47,8 +49,8 @@ class Steps(NamedTuple):
 
 
 STEPS = {
-    torch.float64: Steps((1e-3, 1e-4), 0.002, 2, 0.002),
-    torch.float32: Steps((1e-2, 1e-3), 0.01, 2, 0.01),
+    torch.float64: Steps((1e-3, 1e-4), 0.01, 2, 0.01),
+    torch.float32: Steps((1e-2, 1e-3), 0.02, 2, 0.02),
     torch.float16: Steps((3e-2, 1e-2), 0.3, 0.25, 0.15),
     torch.bfloat16: Steps((1e-1, 3e-2), 0.8, 0.25, 0.3),
 }
@@ -92,7 +94,7 @@ def slopes(model: Model, batch: Batch, *, find_cuts: bool = False) -> Slopes:
             raise RuntimeError(_at_a_cut(model, _true_cut(model, cuts)))
         (values,) = torch.autograd.grad(log_p, gates, materialize_grads=True)
     except RuntimeError as error:
-        if is_ours(error) or out_of_memory(error):
+        if is_ours(error) or out_of_memory(error) or not _is_about_gradients(error):
             raise
         raise RuntimeError(_in_our_words(model, error)) from error
     return Slopes(values, logits.detach(), cuts)
@@ -151,7 +153,8 @@ class _Trial:
         few_bits = precision(model).itemsize < 4
         count = MORE_DIRECTIONS if hooked and few_bits else DIRECTIONS
         chosen = torch.arange(count, device=values.device) % len(batch.runs)
-        self.groups = list(torch.split(chosen, 1 if model.one_by_one else count))
+        # never more at once than the batch holds, which memory has room for
+        self.groups = list(torch.split(chosen, min(count, len(batch.runs))))
         self.batch, self.values = batch, values
         signs = torch.randint(
             2, (count, *model.shape), generator=torch.Generator().manual_seed(seed)
@@ -173,21 +176,27 @@ class _Trial:
             move = step * directions[start : start + len(rows)]
             start += len(rows)
             with hooks.scoring(self.model):
-                up, down = (self._log_p(batch, 1 + sign * move) for sign in (1, -1))
+                (up, logits), (down, _) = (self._log_p(batch, 1 + s * move) for s in (1, -1))
             change = (up - down) / (2 * step)  # (direction,)
             values = self.values[rows] if row is None else self.values[rows, row : row + 1]
             foretold = (self.values[rows] * move).sum((1, 2)) / step
             length = values.square().sum((1, 2)).sqrt()
-            rounding = self.unit * (1 + up.abs()) / step
+            rounding = self.unit * (1 + up.abs() + logits) / step
             errors.append((change - foretold).abs().sub(rounding).clamp(min=0))
             sizes.append(torch.maximum(length, change.abs()))
         error, size = (torch.cat(parts).square().mean().sqrt() for parts in (errors, sizes))
         return float(error / size.clamp(min=1e-30))
 
-    def _log_p(self, batch: Batch, gates: Tensor) -> Tensor:
+    def _log_p(self, batch: Batch, gates: Tensor) -> tuple[Tensor, Tensor]:
+        """log p(answer), and the largest logit, which rounding goes by; (batch,) each.
+
+        In 16 bits the largest logit would hide everything, so it does not count there.
+        """
         with hooks.gate(self.model, gates):
-            log_p = log_probability(forward(self.model, batch), batch)
-        return log_p.to(self.values.device, torch.float32)
+            logits = forward(self.model, batch)
+        log_p = log_probability(logits, batch).to(self.values.device, torch.float32)
+        largest = logits.abs().amax((1, 2)).to(log_p)
+        return log_p, largest * (precision(self.model).itemsize >= 4)
 
     def where(self) -> str:
         """Above which layer the slopes go wrong, and whose hooks may be the reason."""
@@ -276,6 +285,11 @@ def _at_a_cut(model: Model, cut: Cut | None) -> str:
         "be wrong. Use method='ablation', which needs no gradient, or load that part in a form "
         "that can be differentiated."
     )
+
+
+def _is_about_gradients(error: RuntimeError) -> bool:
+    text = str(error).lower()
+    return any(word in text for word in _GRADIENT_WORDS)
 
 
 def _in_our_words(model: Model, error: RuntimeError) -> str:

@@ -13,8 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from headwidget.models import Model, foreign, hooks
+from headwidget.models.caches import PrefixCache, kept_in
 from headwidget.scoring.batch import collate, forward, log_probability
 from headwidget.scoring.encode import Encoded
+from headwidget.scoring.memory import out_of_memory
 
 SAME = {8: 1e-9, 4: 1e-4, 2: 5e-2}
 """By the bytes of a number of the precision that is computed in, see :func:`allowed`."""
@@ -31,6 +33,7 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
     state = _state(model)
     if state == model.checked and not model.hooked:
         return
+    model.prefix_dependent = False
     model.batch_dependent = any(_splits_by_batch(part) for part in model.module.modules())
     by_length = sorted(examples, key=lambda example: len(example.ids))
     shortest, longest = by_length[0], by_length[-1]
@@ -39,7 +42,9 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
         differs = _apart(alone, again)
         beside = 0.0
         if len(examples) > 1 and not model.one_by_one:
-            beside = _apart(alone, _log_p(model, [shortest, longest])[0])
+            beside = _apart(alone, _beside(model, shortest, longest))
+        if model.can_share_prefix and not model.switches_rope(len(longest.ids)):
+            model.prefix_dependent = not _goes_on(model, longest)
     if differs > allowed(model) / 10:
         raise RuntimeError(
             f"{model.name} gives two different answers to the same prompt (log p {alone:.4g} and "
@@ -48,7 +53,9 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
             f"{_hooks_named(model)}"
         )
     model.batch_dependent = model.batch_dependent or beside > allowed(model)
-    model.checked = state
+    # prompts of one length have no padding, so others must be tried again
+    if len(shortest.ids) < len(longest.ids):
+        model.checked = state
 
 
 def precision(model: Model) -> torch.dtype:
@@ -70,6 +77,33 @@ def _log_p(model: Model, examples: Sequence[Encoded]) -> list[float]:
     return log_p
 
 
+def _beside(model: Model, example: Encoded, other: Encoded) -> float:
+    """log p(answer) of an example in a batch with another; NaN where memory does not hold both.
+
+    Batches are then halved until they hold one.
+    """
+    try:
+        return _log_p(model, [example, other])[0]
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        return math.nan
+
+
+def _goes_on(model: Model, example: Encoded) -> bool:
+    """Does a prompt that goes on from its prefix's keys and values give what it gives whole?"""
+    prefix = example.at[0]
+    if not prefix:
+        return True
+    batch, past = collate([0], [example], model), PrefixCache()
+    whole = log_probability(forward(model, batch), batch)
+    start = {"input_ids": batch.ids[:, :prefix], **kept_in(past)}
+    hooks.logits_at(model, start, torch.zeros_like(batch.at[:, :1]))
+    rest = {"input_ids": batch.ids[:, prefix:], **kept_in(past)}
+    split = log_probability(hooks.logits_at(model, rest, batch.at - prefix), batch)
+    return _apart(float(whole), float(split)) <= allowed(model)
+
+
 def _apart(one: float, other: float) -> float:
     """How far two log p are apart, relative to their size.
 
@@ -85,9 +119,10 @@ def _splits_by_batch(module: nn.Module) -> bool:
 
 
 def _state(model: Model) -> int:
-    """A number that changes with the model's modules and with the precision."""
-    modules = tuple(id(part) for part in model.module.modules())
-    return hash((modules, precision(model), model.device))
+    """A number that changes with the model's modules, its hooks and the precision."""
+    parts = list(model.module.modules())
+    kinds = tuple((id(part), type(part), type(part).forward) for part in parts)
+    return hash((kinds, model.hooked, precision(model), model.device))
 
 
 def _hooks_named(model: Model) -> str:

@@ -189,10 +189,10 @@ def test_as_many_fits_and_prompts_run_at_once_as_there_is_room_for(
     model = tiny.model("llama")
     wide = score(model, few_shot(), updates=4)
     seen: list[int] = []
-    real = gate_fits.pick
+    real = gate_fits.rows_of
     monkeypatch.setattr(
         gate_fits,
-        "pick",
+        "rows_of",
         lambda batch, rows, length: seen.append(len(rows)) or real(batch, rows, length),
     )
     monkeypatch.setattr(gate_fits, "TOKENS", room)

@@ -79,7 +79,7 @@ def interrupted(work: Callable[[], None], number: int) -> tuple[bool, bool]:
 
 @pytest.fixture
 def small() -> Iterator[hw.Model]:
-    module = tiny.build("llama", num_hidden_layers=2)
+    module = tiny.build("llama", num_hidden_layers=3)
     module.train()
     before = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -312,7 +312,38 @@ def test_weights_made_in_inference_mode_work_the_first_time() -> None:
             scored(model, method)
 
 
+def test_a_module_that_is_no_transformer_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"has a config; got a Linear\."):
+        load(nn.Linear(2, 2))
+
+
+def test_numbers_that_are_not_finite_are_no_pattern() -> None:
+    module = fresh()
+    with torch.no_grad():
+        module.model.layers[0].mlp.down_proj.weight[0, 0] = torch.nan
+    with pytest.raises(FloatingPointError, match="not a number"):
+        hw.score(load(module), PROMPTS, "patterns", progress=False)
+
+
 # ---- adapters ----
+
+
+def test_adapters_that_are_on_are_part_of_the_fingerprint() -> None:
+    config = peft.LoraConfig(target_modules=["o_proj"], r=2, init_lora_weights=False)
+    wrapped = peft.get_peft_model(fresh(), config)
+    wrapped.add_adapter("other", config)
+    model = load(wrapped)
+    prints = [model.fingerprint()]
+    with wrapped.disable_adapter():
+        prints.append(model.fingerprint())
+    wrapped.set_adapter("other")
+    prints.append(model.fingerprint())
+    for part in wrapped.modules():
+        if isinstance(getattr(part, "scaling", None), dict):
+            part.scaling["other"] *= 3
+    prints.append(model.fingerprint())
+    wrapped.set_adapter("default")
+    assert len(set(prints)) == 4 and model.fingerprint() == prints[0]
 
 
 @pytest.mark.parametrize("wrapped", [True, False])

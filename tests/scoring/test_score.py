@@ -90,8 +90,8 @@ def interrupt_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("method", "chunks", "runs"),
     [
-        ("gradient", 3, {"one": 3}),
-        ("gradient", 5, {"one": 4, "two": 1}),
+        ("gradient", 3 + 1, {"one": 3}),
+        ("gradient", 5 + 1, {"one": 4, "two": 1}),
         ("ablation", 3 * 2 + 1, {"one": 2}),
     ],
 )
