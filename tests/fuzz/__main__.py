@@ -12,6 +12,7 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -131,17 +132,20 @@ class _Run:
         """One child process from ``first`` on; the seed behind the last that it did."""
         command = [sys.executable, "-m", "tests.fuzz", "--child", str(first), str(last)]
         seed = first
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as process:
-            for line in _lines(process):
-                if "begins" in line:
-                    seed = line["begins"]
-                else:
-                    self._take(line)
+        with tempfile.TemporaryFile("w+") as errors:
+            with subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, text=True
+            ) as process:
+                for line in _lines(process):
+                    if "begins" in line:
+                        seed = line["begins"]
+                    else:
+                        self._take(line)
+            errors.seek(0)
+            last_words = (errors.read().strip().splitlines() or [""])[-1]
         if process.returncode == 0:
             return last
-        crash = f"the process ended with {process.returncode}"
+        crash = f"the process ended with {process.returncode}: {last_words[:120]}"
         row = {"sort": crash, "cause": f"seed {seed}", "smallest": f"seed {seed}", "check": "any"}
         self._fault({**row, "text": crash}, seed)
         return seed + 1

@@ -12,9 +12,11 @@ import headwidget as hw
 from headwidget.models import families
 from headwidget.scoring import slopes
 from headwidget.scoring.batch import Batch, forward, log_probability
-from tests.fuzz.property import CHECKS, Verdict, examine
+from tests.fuzz.checks import CHECKS
+from tests.fuzz.property import Verdict, examine
 from tests.fuzz.shrink import smallest
-from tests.support.compositions import INGREDIENTS, Composition
+from tests.support.compositions import Composition
+from tests.support.ingredients import INGREDIENTS
 
 COUNT = 100
 PLAIN = Composition("llama", 2, 0, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,7 +23,20 @@ _HOOKS = (
 _GLOBAL_HOOKS = tuple(name for name in vars(global_hooks) if name.startswith("_global_"))
 
 
-def state(outer: nn.Module, *, weights: bool = True) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class _Identity:
+    """Equal where it is the very same object, which is kept: a freed one's id is used again."""
+
+    of: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.of is other.of
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+
+def state(outer: nn.Module) -> dict[str, Any]:
     """All that must stay, by name, to be compared with :func:`changes`."""
     kept: dict[str, Any] = {
         "grad mode": torch.is_grad_enabled(),
@@ -37,7 +51,7 @@ def state(outer: nn.Module, *, weights: bool = True) -> dict[str, Any]:
         kept["config"] = {**config.to_dict(), "attention": config._attn_implementation}
     for path, module in outer.named_modules(remove_duplicate=False):
         where = path or "the model"
-        kept[f"{where}: identity"] = id(module)
+        kept[f"{where}: identity"] = _Identity(module)
         kept[f"{where}: training"] = module.training
         kept[f"{where}: forward"] = module.__dict__.get("forward")
         for name in _HOOKS:
@@ -49,9 +63,8 @@ def state(outer: nn.Module, *, weights: bool = True) -> dict[str, Any]:
     for path, tensor in tensors:
         kept[f"{path}: requires_grad"] = tensor.requires_grad
         kept[f"{path}: grad"] = tensor.grad is None
-        if weights:
-            kept[f"{path}: identity"] = id(tensor)
-            kept[f"{path}: numbers"] = tuple(_copies(tensor))
+        kept[f"{path}: identity"] = _Identity(tensor)
+        kept[f"{path}: numbers"] = tuple(_copies(tensor))
     return kept
 
 

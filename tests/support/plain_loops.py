@@ -20,7 +20,7 @@ from torch.nn.modules import module as global_hooks
 
 from headwidget.scoring.encode import Encoded
 from tests.support import places
-from tests.support.compositions import Held
+from tests.support.ingredients import Held
 from tests.support.places import attention_layers
 
 Change = Callable[[int, Tensor], Tensor]
