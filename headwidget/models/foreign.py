@@ -54,6 +54,12 @@ def has_hooks(module: nn.Module) -> bool:
     return False
 
 
+def has_foreign_forward(module: nn.Module) -> bool:
+    """Was the forward of the module itself replaced by others?"""
+    forward = module.__dict__.get("forward")
+    return forward is not None and _counts(forward)
+
+
 def gradient_hook(module: nn.Module) -> str | None:
     """The name of a module with a hook of others on its gradients; None where there is none."""
     names = _ON_A_MODULE[2:]
@@ -66,10 +72,10 @@ def gradient_hook(module: nn.Module) -> str | None:
 
 
 def _is_hooked(module: nn.Module) -> bool:
-    forward, moved = module.__dict__.get("forward"), module.__dict__.get("_hf_hook")
+    moved = module.__dict__.get("_hf_hook")
     if moved is not None and any(map(_counts, map(type, _of_accelerate(moved)))):
         return True
-    return has_hooks(module) or (forward is not None and _counts(forward))
+    return has_hooks(module) or has_foreign_forward(module)
 
 
 def _of_accelerate(hook: Any) -> list[Any]:

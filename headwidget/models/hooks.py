@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from headwidget.models.altering import Altered, Undo, deliver_signals, entered, together
 from headwidget.models.model import Layer, Model
+from headwidget.models.weights import packs_its_weight
 from headwidget.models.wrappers import check_unhooked
 
 __all__ = ["together"]
@@ -204,6 +205,9 @@ def stand_in(module: nn.Module, forward: Callable[..., Any]) -> Altered:
 def evaluating(model: Model) -> Altered:
     """Evaluation mode, uncompiled; afterwards everything is as it was.
 
+    4-bit layers of bitsandbytes are kept in training mode, in which they leave their weights
+    as they are.
+
     Other threads' scoring waits meanwhile. Parameters are not touched, and modules only
     where they are in training mode or compiled: then another thread that runs the model
     finds it in evaluation mode, which ``model.disturbances`` tells.
@@ -220,13 +224,18 @@ def evaluating(model: Model) -> Altered:
         check_stop()
         check_unhooked(model.wrappers, model.module)
         model.check_in_place()
-        modules.extend(model.module.modules())
+        everything = list(model.module.modules())
+        modules.extend(m for m in everything if not packs_its_weight(m))
         training = [m for m in modules if m.training]
-        compiled = [m for m in modules if m._compiled_call_impl is not None]
+        compiled = [m for m in everything if m._compiled_call_impl is not None]
+        packing = [m for m in everything if packs_its_weight(m) and not m.training]
         if compiled:
             calls = [m._compiled_call_impl for m in compiled]
             undo(lambda: _set_all(compiled, "_compiled_call_impl", calls))
             _set_all(compiled, "_compiled_call_impl", [None] * len(calls))
+        if packing:  # they have no dropout, and pack their weights in evaluation mode only
+            undo(lambda: _set_all(packing, "training", [False] * len(packing)))
+            _set_all(packing, "training", [True] * len(packing))
         if training:
             undo(model.blocks[0].register_forward_pre_hook(count).remove)
             undo(lambda: _set_all(training, "training", [True] * len(training)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -96,7 +97,7 @@ class Model:
                 f"{type(module).__name__}."
             )
         self.config: Any = module.config
-        self.name: str = name or getattr(self.config, "_name_or_path", "") or type(module).__name__
+        self.name: str = name or _name(self.config) or type(module).__name__
         self.revision: str | None = getattr(self.config, "_commit_hash", None)
         self.family = _family(self.config, module)
         text: Any = self.config.get_text_config()
@@ -246,12 +247,26 @@ class Model:
         """How many tokens the model has embeddings for."""
         return int(self.module.get_input_embeddings().weight.shape[0])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or a pickle, is loaded anew: locks and what was checked stay behind."""
+        return type(self)._anew, (self.module, self.tokenizer, self.name)
+
+    @classmethod
+    def _anew(cls, module: Any, tokenizer: Any, name: str) -> Model:
+        return cls(module, tokenizer, name=name)
+
     def __repr__(self) -> str:
         layers, heads = self.shape
         return (
             f"Model({self.name}, {self.family.name}, {layers} layers x {heads} heads of "
             f"{self.head_dim}, {self.dtype}, {self.device})"
         )
+
+
+def _name(config: Any) -> str:
+    """The name that the model was loaded by; of a folder, its last part."""
+    name = str(getattr(config, "_name_or_path", "") or "")
+    return Path(name).name if Path(name).is_absolute() else name
 
 
 def _replaced(model: str, module: str) -> str:

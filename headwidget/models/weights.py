@@ -6,6 +6,7 @@ Nothing here runs a forward of the whole model.
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,16 @@ def _is_plain(module: nn.Module) -> bool:
     from_transformers = kind.__module__.startswith("transformers.")
     known = from_transformers and kind.__name__ in ("Conv1D", "FalconLinear")
     return known or kind.forward is nn.Linear.forward
+
+
+def packs_its_weight(module: nn.Module) -> bool:
+    """Is it a 4-bit layer of bitsandbytes?
+
+    On a CPU, its first forward in evaluation mode without gradients packs its weight, for
+    good, and a packed weight passes no gradient on.
+    """
+    bitsandbytes = sys.modules.get("bitsandbytes")
+    return bitsandbytes is not None and isinstance(module, bitsandbytes.nn.Linear4bit)
 
 
 def submodule(module: nn.Module, path: str) -> nn.Module | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from headwidget.models.foreign import has_hooks
+from headwidget.models.foreign import has_foreign_forward, has_hooks
 
 _AROUND = ("xlora", "adaption prompt", "cpt", "poly")
 """Kinds of adapters that peft runs around the model's layers, or that need more than its input."""
@@ -45,12 +45,17 @@ def around(outer: nn.Module, inner: nn.Module) -> tuple[nn.Module, ...]:
 
 
 def check_unhooked(wrappers: tuple[nn.Module, ...], inner: nn.Module) -> None:
-    """Refuse hooks on the wrappers around ``inner``: they do not run when it is scored."""
+    """Refuse hooks, and replaced forwards, on the wrappers around ``inner``.
+
+    They do not run when it is scored.
+    """
     for wrapper in wrappers:
-        if has_hooks(wrapper):
+        replaced = has_foreign_forward(wrapper) and not _is_compiled(wrapper)
+        if replaced or has_hooks(wrapper):
+            what = "a forward" if replaced else "a hook"
             raise ValueError(
-                f"a hook that is not headwidget's is on the {type(wrapper).__name__} around the "
-                "model, which is scored without that wrapper; put the hook on the "
+                f"{what} that is not headwidget's is on the {type(wrapper).__name__} around the "
+                f"model, which is scored without that wrapper; put it on the "
                 f"{type(inner).__name__} inside."
             )
 

@@ -44,7 +44,7 @@ def about(scores: HeadScores) -> list[list[str]]:
         ("slopes", _slopes(record)),
     ]
     if scores.partial:
-        pairs.append(("partial", "stopped before every prompt was done"))
+        pairs.append(("partial", "stopped before all was scored"))
     pairs.append(("drawn by", f"headwidget {headwidget.__version__}"))
     return [[label, text] for label, text in pairs if text]
 

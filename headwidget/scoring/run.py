@@ -53,7 +53,7 @@ class Scoring:
         self._score_store = ScoreStore(self.model.shape)
         self._checker = Checker(self.method.name, self.model)
         self._aspects: list[str] | None = None
-        self._versions: int | None = None  # of the weights, when scoring began
+        self._weights: tuple[int, str] | None = None  # what they were when scoring began
 
     # ---- running ----
 
@@ -81,17 +81,20 @@ class Scoring:
 
     def _check_model(self) -> None:
         """Check the live model once, before anything is asked of it."""
-        if self._versions is not None or not self.method.runs_model:
+        if self._weights is not None or not self.method.runs_model:
             return
         self.model.disturbances.clear()
-        self._versions = trust.weight_versions(self.model)
         for task in self.tasks:
             trust.check(self.model, task.examples)
+        self._weights = trust.weight_versions(self.model), self.model.fingerprint()
 
-    def _disturbances(self) -> list[str]:
-        """What others did to the model meanwhile, in sentences."""
+    def _disturbances(self, fingerprint: str | None) -> list[str]:
+        """What others did to the model meanwhile, in sentences.
+
+        ``fingerprint`` is that of the weights now.
+        """
         sentences = sorted(self.model.disturbances)
-        if self._versions not in (None, trust.weight_versions(self.model)):
+        if self._weights not in (None, (trust.weight_versions(self.model), fingerprint)):
             sentences.append("The model's weights were changed while it was scored.")
         return sentences
 
@@ -261,11 +264,14 @@ class Scoring:
         for task in tasks:
             names = self.labels(task)
             labels[task.name] = [names[i] for i in done[task.name]]
+        record = facts.of_run(self.model, self.options, self.seed, self.batch_size)
+        disturbances = self._disturbances(record.weights)
+        task_records = {t.name: self._task_record(t, done[t.name], disturbances) for t in tasks}
         record = dataclasses.replace(
-            facts.of_run(self.model, self.options, self.seed, self.batch_size),
+            record,
             out_of_memory=f"the batch was halved to {self.halved[-1]}" if self.halved else None,
             partial=partial,
-            tasks={task.name: self._task_record(task, done[task.name]) for task in tasks},
+            tasks=task_records,
         )
         return self._head_scores(arrays, labels, facts.as_json(record, self.report.record))
 
@@ -315,7 +321,9 @@ class Scoring:
             aspects=arrays,
         )
 
-    def _task_record(self, task: EncodedTask, done: list[int]) -> TaskRecord:
+    def _task_record(
+        self, task: EncodedTask, done: list[int], disturbances: Sequence[str]
+    ) -> TaskRecord:
         """What is known of a task: prompts, what was dropped, accuracy, warnings.
 
         What the method reported of the task itself comes first.
@@ -336,7 +344,7 @@ class Scoring:
             made_from=tuple(digest(e.label) for e in task.examples) if fitted else (),
         )
         record = TaskRecord.from_json({**measured.to_json(), **report.record})
-        warnings = [record.warning, self._chance_warning(accuracy), *self._disturbances()]
+        warnings = [record.warning, self._chance_warning(accuracy), *disturbances]
         text = " ".join(warning for warning in warnings if warning)
         return dataclasses.replace(record, warning=text or None)
 

@@ -88,7 +88,7 @@ def test_a_page_says_where_its_scores_come_from(explorer: hw.Explorer) -> None:
 
 def test_a_page_says_so_when_its_scores_are_partial() -> None:
     scores = hw.HeadScores.from_arrays({"a": [[1.0]]}, method="mine", meta={"partial": True})
-    assert " · stopped before every prompt was done · " in page.render(hw.explore(scores))
+    assert " · stopped before all was scored · " in page.render(hw.explore(scores))
 
 
 def test_eight_tasks_of_a_model_with_1024_heads_and_64_runs_stay_below_a_megabyte() -> None:

@@ -144,7 +144,7 @@ def test_the_header_says_where_the_scores_come_from_and_only_what_is_known() -> 
         ["seed", "0"],
         ["options", "replace mean, where all, heads none"],
         ["versions", "torch 2.9, numpy 2.3"],
-        ["partial", "stopped before every prompt was done"],
+        ["partial", "stopped before all was scored"],
         ["drawn by", f"headwidget {hw.__version__}"],
     ]
     assert header["axes"] == ["Layer", "Head"] and header["tasks"][0]["note"] is None

@@ -166,7 +166,7 @@ def _verdict(asked: Asked, check: str, alone: Alone) -> Verdict:
             error = raised
         after = left_alone.state(held.module)
     changed = [name for name in left_alone.changes(before, after) if name not in alone.changes]
-    if _packs(asked):
+    if _packed(asked):
         changed = [name for name in changed if not name.endswith("weight: numbers")]
     try:
         verdict = _judged(asked, check, compare, answer, error)
@@ -178,13 +178,10 @@ def _verdict(asked: Asked, check: str, alone: Alone) -> Verdict:
     return verdict
 
 
-def _packs(asked: Asked) -> bool:
-    """Does bitsandbytes pack and unpack the weights in the mode that the model is in?
-
-    In training mode it never does, and a packed layer cannot be trained.
-    """
-    nf4 = any(text.startswith("quantise:nf4") for text in asked.composition.ingredients)
-    return nf4 and not all(module.training for module in asked.held.base.modules())
+def _packed(asked: Asked) -> bool:
+    """Did the user's forward pack 4-bit weights? ``state_dict`` of bitsandbytes unpacks them."""
+    ingredients = asked.composition.ingredients
+    return any(text.startswith("quantise:nf4") and "used" in text for text in ingredients)
 
 
 def _judged(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import pickle
+from pathlib import Path
 from typing import Any
 
 import accelerate
@@ -10,9 +13,11 @@ import numpy as np
 import peft
 import pytest
 import torch
+import transformers
 from torch import nn
 
 import headwidget as hw
+from headwidget.models import hooks
 from tests.support import tiny
 from tests.support.plain import ablation_by_loop, log_p
 
@@ -125,3 +130,31 @@ def test_a_hook_of_the_users_own_that_accelerate_runs_counts() -> None:
 def test_a_quantised_model_has_one_fingerprint() -> None:
     model = load(torch.ao.quantization.quantize_dynamic(tiny.build("llama"), {nn.Linear}))
     assert len({model.fingerprint() for _ in range(8)}) == 1
+
+
+def test_weights_that_are_changed_behind_torchs_back_are_told() -> None:
+    model = load(tiny.build("llama"))
+    hw.score(model, PROMPTS, "attribution", progress=False)  # checked from here on
+
+    def edit(row: int, z: torch.Tensor) -> None:
+        model.blocks[1].mlp.up_proj.weight.data[0, 0] += 0.25  # no version counts this
+
+    with hooks.read(model, edit):
+        scores = hw.score(model, PROMPTS, "attribution", progress=False)
+    assert "weights were changed" in str(scores.record.task(PROMPTS.name).warning)
+
+
+def test_a_copy_and_a_pickle_of_a_model_are_loaded_anew() -> None:
+    model = load(tiny.build("llama"))
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert twin.module is not model.module and twin.name == model.name
+        with torch.no_grad():
+            twin.layers[0].projection.weight.zero_()
+        assert twin.fingerprint() != model.fingerprint()
+        assert not np.array_equal(*(ablated(each) for each in (model, twin)))
+
+
+def test_a_model_from_a_folder_is_named_after_it(tmp_path: Path) -> None:
+    tiny.build("llama").save_pretrained(tmp_path / "mine")
+    module = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "mine")
+    assert hw.load(module, tiny.tokenizer()).name == "mine"
