@@ -53,7 +53,8 @@ def score(
     if only_correct:
         scoring.keep_correct()
     partial = False
-    with Progress(*scoring.steps(), scoring.method.name, progress) as bar:
+    hooked = ", prompts one by one for your hooks" if scoring.model.hooked else ""
+    with Progress(*scoring.steps(), scoring.method.name + hooked, progress) as bar:
         try:
             for _ in scoring.land(bar.note):
                 pass
