@@ -27,7 +27,7 @@ CHECKS = (
     (trust, "weight_versions"),
     (slopes, "check"),
     (slopes, "check_task"),
-    (ablation, "_replays"),
+    (ablation, "_can_replay"),
     (Model, "fingerprint"),
 )
 

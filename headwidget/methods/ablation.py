@@ -18,6 +18,7 @@ from headwidget.scoring import trust
 from headwidget.scoring.batch import Batch, batches, correct, forward, log_probability, plan
 from headwidget.scoring.contract import Chunk, Job, Method, land
 from headwidget.scoring.encode import EncodedTask
+from headwidget.scoring.memory import out_of_memory
 from headwidget.scoring.option_checks import one_of
 from headwidget.scoring.prefix import belong_together
 from headwidget.scoring.replay import Replay
@@ -52,7 +53,7 @@ def run(job: Job) -> Iterator[Chunk]:
     planned = plan(
         task.examples, model, job.batch_size, order=lambda e: e.ids, together=belong_together
     )
-    if model.one_by_one or not _replays(job, planned[0][:2], fill):
+    if model.one_by_one or not _can_replay(job, planned[0][:2], fill):
         yield from _head_by_head(job, fill)
         return
     for runs in planned:
@@ -71,6 +72,20 @@ def run(job: Job) -> Iterator[Chunk]:
             yield chunk
 
 
+def _can_replay(job: Job, runs: Sequence[int], fill: Tensor | None) -> bool:
+    """Does a replay run, and give what plain forwards give?
+
+    Blocks may need what a replay does not know of (states handed from block to block, inputs
+    of each layer's own); whatever their code then raises, plain forwards do without a replay.
+    """
+    try:
+        return _replays(job, runs, fill)
+    except Exception as error:
+        if out_of_memory(error):
+            raise
+        return False
+
+
 def _replays(job: Job, runs: Sequence[int], fill: Tensor | None) -> bool:
     """Does a replay give what a plain forward gives, with a head off?
 
@@ -80,9 +95,9 @@ def _replays(job: Job, runs: Sequence[int], fill: Tensor | None) -> bool:
     model, last_only = job.model, job.options.where == "last"
     rng, top = random.Random(job.seed), len(model.layers) - 1
     sampled = {row: rng.randrange(model.n_heads) for row in {0, rng.randrange(top + 1), top}}
-    replay = Replay(model, runs, [job.task.examples[i] for i in runs])
     differences = []  # (batch,) each
     with hooks.scoring(model):
+        replay = Replay(model, runs, [job.task.examples[i] for i in runs])
         for row in range(top + 1):
             replay.step()
             if (head := sampled.get(row)) is not None:
@@ -116,7 +131,7 @@ def _ablated(
     model: Model, batch: Batch, row: int, head: int, fill: Tensor | None, last_only: bool
 ) -> Tensor:
     """log p(answer) by one plain forward with a head replaced, (batch,)."""
-    gates = torch.ones(model.shape, device=model.device)
+    gates = torch.ones(model.shape, dtype=torch.float32, device=model.device)
     gates[row, head] = 0
     with hooks.gate(model, gates, fill, batch.at if last_only else None):
         return log_probability(forward(model, batch), batch)
@@ -127,8 +142,8 @@ def means(model: Model, task: EncodedTask, batch_size: int | None, answer_only: 
 
     Over all tokens, or over the positions where the answer is predicted.
     """
-    total = torch.zeros(*model.shape, model.head_dim, device=model.device)
-    count = torch.zeros((), device=model.device)
+    total = torch.zeros(*model.shape, model.head_dim, dtype=torch.float32, device=model.device)
+    count = torch.zeros((), dtype=torch.float32, device=model.device)
     for batch in batches(task.examples, model, batch_size):
         chosen = _answer_positions(batch) if answer_only else batch.valid().float()  # (batch, seq)
 
@@ -144,7 +159,7 @@ def means(model: Model, task: EncodedTask, batch_size: int | None, answer_only: 
 
 def _answer_positions(batch: Batch) -> Tensor:
     """1 where an answer token is predicted, (batch, seq)."""
-    positions = torch.zeros(batch.ids.shape, device=batch.ids.device)
+    positions = torch.zeros(batch.ids.shape, dtype=torch.float32, device=batch.ids.device)
     return positions.scatter_(1, batch.at, 1.0)
 
 

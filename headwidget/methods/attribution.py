@@ -36,7 +36,13 @@ class FrozenNorm:
     @classmethod
     def of(cls, norm: nn.Module) -> FrozenNorm:
         """Read off the live module, and checked against it."""
-        weight = next(norm.parameters()).detach()
+        parameter = next(norm.parameters(), None)
+        if parameter is None:
+            raise ValueError(
+                f"{type(norm).__name__} has no gain to read, so attribution cannot hold its scale; "
+                "use gradient or ablation."
+            )
+        weight = parameter.detach()
         width = weight.shape[-1]
         eps = float(getattr(norm, "eps", None) or getattr(norm, "variance_epsilon", None) or 0.0)
         centred = isinstance(norm, nn.LayerNorm)
@@ -185,7 +191,13 @@ class HeadOutputs:
                 see = functools.partial(self._see_written, row)
                 watches.append(hooks.watch(layer.projection, see))
         with hooks.together(*watches):
-            return forward(self.model, self.batch)
+            logits = forward(self.model, self.batch)
+        if len(self.z) != len(self.model.layers):
+            raise ValueError(
+                f"{self.model.name} runs its layers more than once in a forward, so there is no "
+                "single straight way from a head to the logits; use gradient or ablation."
+            )
+        return logits
 
     def along(self, row: int, direction: Tensor, post: FrozenNorm | None) -> Tensor:
         """How much each head of a layer writes along ``direction``, (batch, head).

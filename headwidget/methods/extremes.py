@@ -36,7 +36,7 @@ def extremes(
 def _extremes(
     x: Tensor, w_o: Tensor, u: Tensor, targets: Tensor, k: Tensor, chunk: int
 ) -> tuple[Tensor, Tensor]:
-    among = torch.zeros(2, *x.shape[:2], device=x.device)
+    among = torch.zeros(2, *x.shape[:2], dtype=torch.float32, device=x.device)
     unsettled = _open(x, w_o, u, targets, k, chunk).nonzero()  # (row, 2)
     for at in torch.split(unsettled, max(1, chunk // len(u))) if len(unsettled) else ():
         logits = _logits(at, x, w_o, u, chunk)  # (row, vocabulary)

@@ -151,7 +151,7 @@ class Fits:
         assert self._adam is not None
         with hooks.differentiating(self.model):
             grad = torch.zeros_like(self.theta)
-            nll = torch.zeros(len(self.theta), device=self.theta.device)
+            nll = torch.zeros(len(self.theta), dtype=torch.float32, device=self.theta.device)
             for sign, prompts in zip((1.0, -1.0), self.seen):
                 lost, slope = self._loss_and_slope(*prompts.next())
                 nll, grad = nll + sign * lost, grad + sign * slope
@@ -188,7 +188,7 @@ class Fits:
             rows = index[start : start + fits_at_once]
             theta = self.theta[start : start + fits_at_once].detach().requires_grad_(True)
             tokens = group.batch.counts[rows].sum((1, 2))  # (fit,)
-            loss = torch.zeros(len(rows), device=self.theta.device)
+            loss = torch.zeros(len(rows), dtype=torch.float32, device=self.theta.device)
             slope = torch.zeros_like(theta)
             for first in range(0, prompts, prompts_at_once):
                 here = rows[:, first : first + prompts_at_once].flatten()

@@ -24,20 +24,21 @@ class Gradient:
 
 
 def run(job: Job) -> Iterator[Chunk | Report]:
-    """A chunk for every batch; the slopes of the first are held against small steps."""
+    """A chunk for every batch; the slopes of the first ones are held against small steps."""
     model, task = job.model, job.task
     for number, runs in enumerate(plan(task.examples, model, job.batch_size)):
         with hooks.differentiating(model):
             batch = collate(runs, [task.examples[i] for i in runs], model)
             measured = slopes.slopes(model, batch, find_cuts=number == 0)
-            if number == 0:
+            checked = slopes.is_checked(model, number)
+            if checked:
                 off = slopes.check(model, batch, measured, job.seed)
                 report = Report({task.name: TaskReport(record=slopes.as_record(off))})
             values = measured.values.abs() if job.options.abs else measured.values
             right = correct(measured.logits, batch)
             chunk = land(task.name, batch.runs, slice(None), values, right)
         yield chunk
-        if number == 0:
+        if checked:
             yield report
 
 

@@ -217,7 +217,9 @@ def read(job: Job) -> tuple[Tensor, Tensor]:
     if last_is_fed:
         examples = [dataclasses.replace(e, ids=(*e.ids, e.answer[-1])) for e in examples]
     with torch.inference_mode(False):  # kept for a backward later
-        z = torch.empty(len(examples), *model.shape, model.head_dim, device=model.device)
+        z = torch.empty(
+            len(examples), *model.shape, model.head_dim, dtype=torch.float32, device=model.device
+        )
         right = torch.empty(2, len(examples), device=model.device, dtype=torch.bool)
     for batch in batches(examples, model, job.batch_size):
         with hooks.scoring(model):
@@ -322,7 +324,7 @@ def _fold(z: Tensor, split: Split, evaluation: Evaluation) -> Tensor:
         return torch.as_tensor(indices, dtype=torch.long).to(z.device)
 
     held_out = device(split.held_out)
-    importance = torch.zeros(len(held_out), *z.shape[1:3], device=z.device)
+    importance = torch.zeros(len(held_out), *z.shape[1:3], dtype=torch.float32, device=z.device)
     for seed in range(job.seed, job.seed + options.seeds):
         train, validation = split.train_and_validation(options.validation or 0.0, seed)
         x = Features.of(z)

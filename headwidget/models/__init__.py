@@ -10,13 +10,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headwidget.models.layers import Layer as Layer
     from headwidget.models.loading import load as load
-    from headwidget.models.model import Layer as Layer
     from headwidget.models.model import Model as Model
 
 _MODULES = {
     "load": "headwidget.models.loading",
-    "Layer": "headwidget.models.model",
+    "Layer": "headwidget.models.layers",
     "Model": "headwidget.models.model",
 }
 

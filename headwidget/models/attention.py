@@ -3,9 +3,10 @@
 While a layer's attention module runs, its calls of torch's ``scaled_dot_product_attention``
 and ``softmax`` are watched, for this thread and this call of the module alone. By then
 everything is in the arguments: rotated queries and keys (partial or scaled rotation too),
-shared keys (GQA), ALiBi, learned positions, windows, softcaps, padding. From a softmax the
-weights are its result. ``scaled_dot_product_attention`` never shows them, so they are
-computed again from the same query, key and mask. The model's own output stays, bit for bit.
+shared keys (GQA), ALiBi, learned positions, windows, softcaps, padding. Behind a softmax the
+weights are what is then multiplied with the values, so that a change in between is seen.
+``scaled_dot_product_attention`` never shows them, so they are computed again from the same
+query, key and mask. The model's own output stays, bit for bit.
 
 Why this way. All families in ``families.py`` end in one of the two calls, so nothing here
 knows an architecture. Switching a model to eager attention changes the model, and keeps
@@ -30,7 +31,8 @@ from torch.overrides import TorchFunctionMode
 from headwidget.models import hooks
 from headwidget.models.altering import Altered
 from headwidget.models.caches import nothing_kept
-from headwidget.models.model import Layer, Model
+from headwidget.models.layers import Layer
+from headwidget.models.model import Model
 from headwidget.models.weights import working
 
 ENTRIES = 2**25
@@ -38,6 +40,10 @@ ENTRIES = 2**25
 
 Take = Callable[[int, slice, Tensor], None]
 _SOFTMAX = (functional.softmax, torch.softmax, torch.Tensor.softmax)
+_PRODUCTS = (
+    *(torch.matmul, torch.bmm),
+    *(torch.Tensor.matmul, torch.Tensor.bmm, torch.Tensor.__matmul__),
+)
 
 
 def read(model: Model, take: Take, rows: Sequence[int] | None = None) -> Altered:
@@ -58,6 +64,7 @@ def read(model: Model, take: Take, rows: Sequence[int] | None = None) -> Altered
             ran.add(row)
             with _Watcher(layer, lambda heads, weights: take(row, heads, weights)) as watcher:
                 out = inner(*args, **kwargs)
+                watcher.end()
             if watcher.heads != layer.heads:
                 raise RuntimeError(_unreached(model, layer, watcher.heads))
             return out
@@ -121,6 +128,8 @@ class _Watcher(TorchFunctionMode):
         self.layer, self.take = layer, take
         self.heads = 0
         """How many heads' weights were seen."""
+        self.softmax: Tensor | None = None
+        """The last softmax over tokens, until it is multiplied with the values."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
@@ -128,8 +137,20 @@ class _Watcher(TorchFunctionMode):
             for heads, weights in _again(*args, **(kwargs or {})):
                 self.see(heads, weights)
         elif func in _SOFTMAX and self.of_tokens(out):
-            self.see(slice(0, out.shape[1]), out[..., : out.shape[2]].to(working(out.dtype)))
+            self.end()
+            self.softmax = out[..., : out.shape[2]]
+        elif func in _PRODUCTS and self.softmax is not None:
+            weights, shape = args[0], self.softmax.shape
+            if weights.numel() == self.softmax.numel() and weights.shape[-2:] == shape[-2:]:
+                self.softmax = weights.reshape(shape)
+                self.end()
         return out
+
+    def end(self) -> None:
+        """Pass on the weights of a softmax."""
+        if self.softmax is not None:
+            weights, self.softmax = self.softmax, None
+            self.see(slice(0, weights.shape[1]), weights.to(working(weights.dtype)))
 
     def see(self, heads: slice, weights: Tensor) -> None:
         self.heads += weights.shape[1]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from headwidget.models.model import Model
+if TYPE_CHECKING:
+    from headwidget.models.model import Model
 
 
 class ForgetfulCache(DynamicCache):  # type: ignore[misc]
@@ -56,7 +57,7 @@ def nothing_kept(model: Model) -> dict[str, Any]:
     """
     if model.encoder:
         return {}
-    if model.hybrid:  # transformers gives a hybrid model a cache of another class
+    if model.hybrid or not model.forgets:  # transformers gives it a cache of another class
         return {"use_cache": False}
     return kept_in(ForgetfulCache())
 

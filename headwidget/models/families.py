@@ -8,6 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+Prediction = Literal["causal", "masked", "image-text"]
+"""What a model predicts: the next token, a masked token, or the next token behind an
+image-and-text wrapper."""
+
 
 @dataclass(frozen=True)
 class Family:
@@ -30,9 +34,8 @@ class Family:
     final_norm: str | None = "model.norm"
     """The norm before the unembedding; None where the residual stream does not reach the
     logits linearly."""
-    head: Literal["causal", "masked", "image-text"] = "causal"
-    """What the model predicts: the next token, a masked token, or the next token behind an
-    image-and-text wrapper."""
+    head: Prediction = "causal"
+    """What the model predicts."""
     value: str = "self_attn.v_proj"
     """The value projection W_V, or one that makes queries, keys and values at once."""
     packed: Literal["blocks", "groups"] | None = None
@@ -43,6 +46,8 @@ class Family:
     mlp_norm: tuple[str, ...] = ("post_attention_layernorm",)
     """Names of the norm before the MLP, of which the first that a block has is used; empty
     where there is none."""
+    table: bool = True
+    """Is the family described by hand? Else it was found in the live model."""
 
 
 _LLAMA = Family("llama", "model.layers")

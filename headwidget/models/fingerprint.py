@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from headwidget.models.weights import packs_its_weight
 from headwidget.scores.record import FINGERPRINT_MARK, UNKNOWN_WEIGHTS
 
 _WIDTHS = (torch.int64, torch.int32, torch.int16, torch.uint8)
@@ -25,14 +26,21 @@ def fingerprint(module: nn.Module) -> str:
 
     "unknown" where some weights are not there to read: offloaded, or in a form of their own.
     """
+    with torch.inference_mode(False), torch.no_grad():  # quantised weights refuse the former
+        return _fingerprint(module)
+
+
+def _fingerprint(module: nn.Module) -> str:
     digest = hashlib.sha256()
-    seen: set[tuple[int, torch.Size]] = set()
+    seen: dict[tuple[int, torch.Size], int] = {}
     try:
         # a list: a tensor that is gone may leave its address to the next
-        for tensor in list(_tensors(list(module.state_dict().values()))):
+        for number, tensor in enumerate(list(_tensors(_state(module)))):
             place = tensor.data_ptr(), tensor.shape
-            if tensor.numel() and place not in seen:  # tied weights are read once
-                seen.add(place)
+            if place in seen:  # tied weights are read once
+                digest.update(f"tied {seen[place]} ".encode())
+            elif tensor.numel():
+                seen[place] = number
                 digest.update(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
                 digest.update(_sums(tensor).cpu().numpy().tobytes())
     except _Unreadable:
@@ -52,6 +60,24 @@ def _adapters(module: nn.Module) -> list[Any]:
             factors = scaling if isinstance(scaling, dict) else {}
             on.append((name, off, [(adapter, factors.get(adapter)) for adapter in active]))
     return on
+
+
+def _state(module: nn.Module) -> list[Any]:
+    """All that is saved of a module.
+
+    Where bitsandbytes has packed a 4-bit weight, its ``state_dict`` unpacks it in place; the
+    packed form is put back.
+    """
+    weights: list[Any] = [part.weight for part in module.modules() if packs_its_weight(part)]
+    packed = [(weight, weight.data, weight.quant_state) for weight in weights]
+    settings = [dict(vars(state)) for _, _, state in packed if state is not None]
+    try:
+        return list(module.state_dict().values())
+    finally:
+        for weight, data, state in packed:
+            weight.data, weight.quant_state = data, state
+            if state is not None:
+                vars(state).update(settings.pop(0))
 
 
 class _Unreadable(Exception):

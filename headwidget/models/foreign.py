@@ -29,7 +29,7 @@ def hooked_modules(module: nn.Module) -> tuple[str, ...]:
     >>> hooked_modules(layers)
     ('0',)
     """
-    names = [_EVERYWHERE] if _has_global_hooks() else []
+    names = [_EVERYWHERE] if has_global_hooks() else []
     if any(_is_hooked(part) for part in module.modules()):
         # names take ten times as long as the look, so they come second
         names += [name or "the model" for name, part in module.named_modules() if _is_hooked(part)]
@@ -38,12 +38,12 @@ def hooked_modules(module: nn.Module) -> tuple[str, ...]:
 
 def has_foreign_hooks(module: nn.Module) -> bool:
     """Has the module, or a part of it, a hook or a forward that is not its own?"""
-    return _has_global_hooks() or any(_is_hooked(part) for part in module.modules())
+    return has_global_hooks() or any(_is_hooked(part) for part in module.modules())
 
 
 def is_hooked_itself(module: nn.Module) -> bool:
     """The same of the module alone, its parts not looked at."""
-    return _has_global_hooks() or _is_hooked(module)
+    return has_global_hooks() or _is_hooked(module)
 
 
 def has_hooks(module: nn.Module) -> bool:
@@ -83,7 +83,8 @@ def _of_accelerate(hook: Any) -> list[Any]:
     return list(getattr(hook, "hooks", None) or [hook])
 
 
-def _has_global_hooks() -> bool:
+def has_global_hooks() -> bool:
+    """Has somebody registered a hook on all modules at once?"""
     for name in _ON_ALL_MODULES:
         if any(map(_counts, _values(getattr(torch_module, name, {})))):
             return True

@@ -11,20 +11,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from headwidget.models.altering import Altered, Undo, deliver_signals, entered, together
-from headwidget.models.model import Layer, Model
 from headwidget.models.weights import packs_its_weight
 from headwidget.models.wrappers import check_unhooked
+
+if TYPE_CHECKING:
+    from headwidget.models.layers import Layer
+    from headwidget.models.model import Model
 
 __all__ = ["together"]
 
 Take = Callable[[int, Tensor], None]
-without_backward = torch.inference_mode
+without_backward = torch.no_grad
+"""Not inference mode: what a module keeps of a forward must be of use to a later backward."""
 
 
 # ---- threads ----
@@ -94,7 +98,7 @@ def read(model: Model, take: Take) -> Altered:
     def hook(row: int, layer: Layer, flat: Tensor) -> None:
         take(row, by_head(flat, layer))
 
-    return _on_projections(model, hook)
+    return on_projections(model, hook)
 
 
 def gate(
@@ -126,7 +130,7 @@ def gate(
             out.register_hook(lambda _: _raise_if_set(stop))  # type: ignore[no-untyped-call]
         return out.reshape(flat.shape)
 
-    return _on_projections(model, hook)
+    return on_projections(model, hook)
 
 
 def logits_at(model: Model, inputs: dict[str, Any], positions: Tensor) -> Tensor:
@@ -136,7 +140,7 @@ def logits_at(model: Model, inputs: dict[str, Any], positions: Tensor) -> Tensor
     """
     length = inputs["input_ids"].shape[1]
     if model.one_by_one:
-        logits: Tensor = model.module(**inputs).logits
+        logits = _logits(model, inputs)
         _check_length(model, logits.shape[1], length)
         return take_positions(logits, positions)
     fired, mine = 0, on_this_thread()
@@ -145,18 +149,41 @@ def logits_at(model: Model, inputs: dict[str, Any], positions: Tensor) -> Tensor
         nonlocal fired
         if not mine():
             return None
+        if not args:
+            raise RuntimeError(_by_keyword(model, "the unembedding"))
         fired += 1
         _check_length(model, args[0].shape[1], length)
         return (take_positions(args[0], positions), *args[1:])
 
     with Altered(lambda undo: undo(model.unembedding.register_forward_pre_hook(hook).remove)):
-        logits = model.module(**inputs).logits
+        logits = _logits(model, inputs)
     if not fired:
         raise RuntimeError(
             f"{type(model.unembedding).__name__}, the unembedding of {model.name}, never ran: "
             "its logits are made elsewhere."
         )
+    _check_length(model, logits.shape[1], positions.shape[1])
     return logits
+
+
+def _logits(model: Model, inputs: dict[str, Any]) -> Tensor:
+    """A plain forward's logits."""
+    out = model.module(**inputs)
+    logits = out.get("logits") if isinstance(out, dict) else getattr(out, "logits", None)
+    if not isinstance(logits, Tensor) or logits.dim() != 3:
+        raise ValueError(
+            f"{model.name} gives a {type(out).__name__} without logits (batch, token, vocabulary); "
+            "headwidget needs a model with a language-model head that returns a ModelOutput "
+            "(config.return_dict=True)."
+        )
+    return logits
+
+
+def _by_keyword(model: Model, name: str) -> str:
+    return (
+        f"{model.name} calls {name} with keyword arguments only, so headwidget cannot see what "
+        "goes in."
+    )
 
 
 def _check_length(model: Model, positions: int, length: int) -> None:
@@ -178,6 +205,36 @@ def watch(module: nn.Module, see: Callable[[Any, Any, Any], None]) -> Altered:
             see(args, kwargs, output)
 
     return Altered(lambda undo: undo(module.register_forward_hook(hook, with_kwargs=True).remove))
+
+
+def watch_all(
+    module: nn.Module,
+    enter: Callable[[str, nn.Module, Any, Any], Any],
+    leave: Callable[[Any], None],
+) -> Altered:
+    """Call ``enter(name, part, args, kwargs)`` and ``leave(output)`` around each call of a part.
+
+    Other arguments that ``enter`` returns, as a pair, go to the part in place of its own.
+    """
+    mine = on_this_thread()
+
+    def place(name: str) -> tuple[Callable[..., Any], Callable[..., None]]:
+        def before(part: nn.Module, args: Any, kwargs: Any) -> Any:
+            return enter(name, part, args, kwargs) if mine() else None
+
+        def after(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+            if mine():
+                leave(output)
+
+        return before, after
+
+    def make(undo: Undo) -> None:
+        for name, part in module.named_modules():
+            before, after = place(name)
+            undo(part.register_forward_pre_hook(before, with_kwargs=True).remove)
+            undo(part.register_forward_hook(after, with_kwargs=True).remove)
+
+    return Altered(make)
 
 
 def stand_in(module: nn.Module, forward: Callable[..., Any]) -> Altered:
@@ -231,15 +288,15 @@ def evaluating(model: Model) -> Altered:
         packing = [m for m in everything if packs_its_weight(m) and not m.training]
         if compiled:
             calls = [m._compiled_call_impl for m in compiled]
-            undo(lambda: _set_all(compiled, "_compiled_call_impl", calls))
-            _set_all(compiled, "_compiled_call_impl", [None] * len(calls))
+            undo(lambda: _give_back(compiled, calls))
+            set_all(compiled, "_compiled_call_impl", None)
         if packing:  # they have no dropout, and pack their weights in evaluation mode only
-            undo(lambda: _set_all(packing, "training", [False] * len(packing)))
-            _set_all(packing, "training", [True] * len(packing))
+            undo(lambda: set_all(packing, "training", False))
+            set_all(packing, "training", True)
         if training:
             undo(model.blocks[0].register_forward_pre_hook(count).remove)
-            undo(lambda: _set_all(training, "training", [True] * len(training)))
-            _set_all(training, "training", [False] * len(training))
+            undo(lambda: set_all(training, "training", True))
+            set_all(training, "training", False)
         undo(look_around)
 
     def look_around() -> None:  # before the modes are given back
@@ -261,9 +318,15 @@ def evaluating(model: Model) -> Altered:
     return Altered(make, check)
 
 
-def _set_all(modules: list[nn.Module], name: str, values: list[Any]) -> None:
-    for module, value in zip(modules, values):
+def set_all(modules: list[nn.Module], name: str, value: Any) -> None:
+    """Set an attribute of several modules."""
+    for module in modules:
         setattr(module, name, value)
+
+
+def _give_back(modules: list[nn.Module], calls: list[Any]) -> None:
+    for module, call in zip(modules, calls):
+        module._compiled_call_impl = call
 
 
 def scoring(model: Model) -> Altered:
@@ -298,7 +361,7 @@ def take_positions(hidden: Tensor, positions: Tensor) -> Tensor:
     return hidden[rows, positions.to(hidden.device)]
 
 
-def _on_projections(model: Model, hook: Callable[[int, Layer, Tensor], Tensor | None]) -> Altered:
+def on_projections(model: Model, hook: Callable[[int, Layer, Tensor], Tensor | None]) -> Altered:
     """Run ``hook(row, layer, z)`` before every output projection.
 
     A tensor that it returns replaces the projection's input.
@@ -317,6 +380,8 @@ def _on_projections(model: Model, hook: Callable[[int, Layer, Tensor], Tensor | 
             if not mine():
                 return None
             check_stop()
+            if not args:
+                raise RuntimeError(_by_keyword(model, layer.name))
             fired[row] += 1
             changed = hook(row, layer, args[0])
             return None if changed is None else (changed, *args[1:])

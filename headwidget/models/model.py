@@ -2,80 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from headwidget.models import foreign
+from headwidget.models import discovery, foreign, proof
 from headwidget.models.altering import Altered
 from headwidget.models.families import FAMILIES, Family
 from headwidget.models.fingerprint import fingerprint
+from headwidget.models.layers import Layer
 from headwidget.models.locks import SharedLock
-from headwidget.models.weights import is_conv1d, linear_weight, submodule
+from headwidget.models.weights import in_width, submodule
 from headwidget.models.wrappers import around, unwrapped
-
-
-@dataclass(eq=False)
-class Layer:
-    """One layer's attention: its place in the model and its modules."""
-
-    index: int
-    """Its number among the model's blocks."""
-    block: nn.Module
-    attention: nn.Module
-    projection: nn.Module
-    post_norm: nn.Module | None
-    name: str
-    """The projection's full name, for messages."""
-    heads: int
-    head_dim: int
-    inside: bool
-    """Is the projection part of the attention module, whose output is then projected?"""
-
-    @property
-    def plain(self) -> bool:
-        """Is the projection just its weight? An adapter or a quantiser makes it more."""
-        return self._weight() is not None
-
-    def w_o(self) -> Tensor:
-        """W_O by head, (head, head_dim, width); a view of the live weight."""
-        weight = self._weight()
-        if weight is None:
-            raise TypeError(
-                f"{self.name} is a {type(self.projection).__name__} whose weight cannot be read as "
-                "plain numbers (quantised, adapted, or offloaded to disk?); load the model whole, "
-                "unquantised and merged (peft: merge_and_unload()), or use method='gradient' or "
-                "'ablation', which run the layer itself."
-            )
-        return weight.reshape(self.heads, self.head_dim, -1)
-
-    def without(self, head: int, lost: Tensor, z: Tensor, attended: Tensor) -> Tensor:
-        """The attention module's output once ``lost`` is taken off a head's output.
-
-        ``lost`` is (batch, seq, head_dim), ``z`` all heads' outputs (batch, seq, heads *
-        head_dim), ``attended`` the attention module's output (batch, seq, width). The head's
-        rows of W_O are used where they can be read, else the whole projection.
-        """
-        rows = slice(head * self.head_dim, (head + 1) * self.head_dim)
-        weight = self._weight()
-        if self.inside and weight is not None:
-            return attended - lost @ weight[rows]
-        changed = z.clone()
-        changed[..., rows] -= lost
-        if not self.inside:
-            return changed
-        difference: Tensor = self.projection(changed) - self.projection(z)
-        return attended + difference
-
-    def _weight(self) -> Tensor | None:
-        """W_O, (heads * head_dim, width); None where it cannot be read."""
-        weight = linear_weight(self.projection)
-        if weight is None or weight.shape[0] != self.heads * self.head_dim:
-            return None
-        return weight
 
 
 class Model:
@@ -87,6 +27,7 @@ class Model:
     def __init__(self, module: Any, tokenizer: Any, *, name: str | None = None) -> None:
         self.module: Any = unwrapped(module)
         """The model, as transformers made it: a wrapper of torch.compile or peft is taken off."""
+        self._outer = module
         self.wrappers = around(module, self.module)
         """The wrappers that were taken off."""
         module = self.module
@@ -99,14 +40,22 @@ class Model:
         self.config: Any = module.config
         self.name: str = name or _name(self.config) or type(module).__name__
         self.revision: str | None = getattr(self.config, "_commit_hash", None)
-        self.family = _family(self.config, module)
         text: Any = self.config.get_text_config()
-        self.n_heads: int = text.num_attention_heads
-        self.n_kv_heads: int = _kv_heads(text)
+        self.family: Family
         self.blocks: tuple[nn.Module, ...]
         self.layers: tuple[Layer, ...]
-        self.blocks, self.layers = _find_layers(module, self.family, self.n_heads, text)
-        self.head_dim: int = self.layers[0].head_dim
+        known = FAMILIES.get(getattr(self.config, "model_type", ""))
+        if known is not None:
+            self.family = known
+            heads = text.num_attention_heads
+            self.blocks, self.layers = _find_layers(module, known, heads, text)
+        else:
+            place = discovery.find(module, text)
+            self.family, self.blocks, self.layers = place.family, place.blocks, place.layers
+        self.n_heads: int = _same_heads(self.layers)
+        self.n_kv_heads: int = _kv_heads(text, self.n_heads)
+        self.head_dim: int = max(layer.head_dim for layer in self.layers)
+        """The widest head's; layers may differ."""
         self.context: int | None = _context(text, self.family)
         self.rope_switch: int | None = _rope_switch(text)
         """Longest input before longrope switches to its long factors; None without longrope."""
@@ -115,24 +64,23 @@ class Model:
                 f"{type(module).__name__} is a {self.family.name} turned into a decoder; "
                 "headwidget scores it as the encoder it was made for only."
             )
-        unembedding = module.get_output_embeddings()
-        if unembedding is None:
-            raise ValueError(
-                f"{type(module).__name__} has no language-model head, so it gives no answer to "
-                "score; load the checkpoint with its head, e.g. AutoModelForCausalLM or "
-                "AutoModelForMaskedLM."
-            )
-        self.unembedding: nn.Module = unembedding
+        self.unembedding = _unembedding(module)
         self.shared_lock = SharedLock(self._altered_modules())
         self.batch_dependent = False
         """Does the answer to a prompt depend on the prompts beside it? Found out by
         :func:`headwidget.scoring.trust.check`."""
         self.prefix_dependent = False
         """Does a prompt that goes on from a prefix's keys and values give something else?"""
+        self.forgets = True
+        """Does the model take a cache that keeps nothing? Else it runs without a cache."""
         self.checked: int | None = None
         """The state of the model when that check was last passed."""
+        self.checked_lengths = range(0)
+        """The lengths of the prompts that it was passed with, in tokens."""
         self.disturbances: set[str] = set()
         """What other threads did to the model while it was scored, in sentences."""
+        if not self.family.table:
+            proof.prove(self)
 
     def _altered_modules(self) -> list[nn.Module]:
         """The modules whose sharing makes two models share a lock: experts need none each."""
@@ -191,7 +139,7 @@ class Model:
         blocks without attention keep more than keys and values, nor where prompts run
         :attr:`one_by_one`.
         """
-        kept = self.encoder or self.hybrid or self.prefix_dependent
+        kept = self.encoder or self.hybrid or self.prefix_dependent or not self.forgets
         return not kept and not self.one_by_one
 
     def switches_rope(self, length: int) -> bool:
@@ -211,9 +159,14 @@ class Model:
         """Where token ids go in."""
         embedding = self.module.get_input_embeddings()
         device: torch.device = next(embedding.parameters()).device
-        if device.type == "meta":  # offloaded by accelerate
-            return torch.device(embedding._hf_hook.execution_device)
-        return device
+        if device.type != "meta":
+            return device
+        if not hasattr(embedding, "_hf_hook"):  # of accelerate, which brings offloaded weights
+            raise ValueError(
+                f"the weights of {self.name} are not loaded (they are on the meta device), so it "
+                "cannot be run; load them first."
+            )
+        return torch.device(embedding._hf_hook.execution_device)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -244,12 +197,14 @@ class Model:
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens the model has embeddings for."""
-        return int(self.module.get_input_embeddings().weight.shape[0])
+        """How many tokens the model can both read and answer with."""
+        read = int(self.module.get_input_embeddings().weight.shape[0])
+        answered: int | None = getattr(self.unembedding, "out_features", None)
+        return read if answered is None else min(read, answered)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or a pickle, is loaded anew: locks and what was checked stay behind."""
-        return type(self)._anew, (self.module, self.tokenizer, self.name)
+        return type(self)._anew, (self._outer, self.tokenizer, self.name)
 
     @classmethod
     def _anew(cls, module: Any, tokenizer: Any, name: str) -> Model:
@@ -261,6 +216,17 @@ class Model:
             f"Model({self.name}, {self.family.name}, {layers} layers x {heads} heads of "
             f"{self.head_dim}, {self.dtype}, {self.device})"
         )
+
+
+def _unembedding(module: Any) -> nn.Module:
+    unembedding: nn.Module | None = module.get_output_embeddings()
+    if unembedding is None:
+        raise ValueError(
+            f"{type(module).__name__} has no language-model head, so it gives no answer to "
+            "score; load the checkpoint with its head, e.g. AutoModelForCausalLM or "
+            "AutoModelForMaskedLM."
+        )
+    return unembedding
 
 
 def _name(config: Any) -> str:
@@ -276,24 +242,16 @@ def _replaced(model: str, module: str) -> str:
     )
 
 
-def _family(config: Any, module: nn.Module) -> Family:
-    kind = getattr(config, "model_type", None)
-    if kind in FAMILIES:
-        return FAMILIES[kind]
-    width = config.get_text_config().hidden_size
-    candidates = [
-        name
-        for name, part in module.named_modules()
-        if _in_width(part) is not None and _out_width(part) == width and "att" in name.lower()
-    ]
-    hint = ""
-    if candidates:
-        hint = f"Its attention holds {candidates[-1]!r}, which may be the output projection. "
-    raise ValueError(
-        f"the model family {kind!r} is not in headwidget's table "
-        f"({', '.join(sorted(FAMILIES))}). {hint}"
-        "Teach it with hw.register(hw.Family(name, blocks=…, attention=…, projection=…))."
-    )
+def _same_heads(layers: tuple[Layer, ...]) -> int:
+    """How many heads a layer has: scores are a table of layers and heads."""
+    counts = {layer.heads: layer for layer in reversed(layers)}
+    if len(counts) > 1:
+        (first, one), (second, other) = list(counts.items())[:2]
+        raise ValueError(
+            f"{one.name} has {first} heads and {other.name} {second}; headwidget scores models "
+            "whose layers all have the same number of heads."
+        )
+    return layers[0].heads
 
 
 def _find_layers(
@@ -324,7 +282,7 @@ def _find_layers(
                 f"{names[id(attention)]} ({type(attention).__name__}) has no output projection "
                 f"{name!r}: is it fused with another layer?"
             )
-        width = _in_width(projection)
+        width = in_width(projection)
         if width != heads * head_dim:
             raise ValueError(
                 f"{name} ({type(projection).__name__}) takes {width} numbers in, not {heads} heads "
@@ -357,13 +315,13 @@ def _check_apart(layers: list[Layer]) -> None:
             )
 
 
-def _kv_heads(text: Any) -> int:
+def _kv_heads(text: Any, heads: int) -> int:
     if text.model_type == "falcon" and not text.new_decoder_architecture:
-        return 1 if text.multi_query else int(text.num_attention_heads)
+        return 1 if text.multi_query else heads
     for key in ("num_key_value_heads", "num_kv_heads"):
         if (count := getattr(text, key, None)) is not None:
             return int(count)
-    return int(text.num_attention_heads)
+    return heads
 
 
 def _context(text: Any, family: Family) -> int | None:
@@ -381,15 +339,3 @@ def _rope_switch(text: Any) -> int | None:
     return rope.get("original_max_position_embeddings") or getattr(
         text, "original_max_position_embeddings", None
     )
-
-
-def _in_width(module: nn.Module) -> int | None:
-    if is_conv1d(module):
-        return int(module.weight.shape[0])  # type: ignore[index]
-    return getattr(module, "in_features", None)
-
-
-def _out_width(module: nn.Module) -> int | None:
-    if is_conv1d(module):
-        return int(module.nf)  # type: ignore[arg-type]
-    return getattr(module, "out_features", None)

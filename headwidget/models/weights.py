@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from headwidget.models.foreign import has_foreign_hooks, is_hooked_itself
 
 if TYPE_CHECKING:
-    from headwidget.models.model import Layer, Model
+    from headwidget.models.layers import Layer
+    from headwidget.models.model import Model
 
 ROWS = 1024
 """How many embeddings go through the MLP at a time."""
@@ -25,6 +26,13 @@ ROWS = 1024
 def is_conv1d(module: nn.Module) -> bool:
     """GPT-2's linear map, which keeps its weight the other way round."""
     return type(module).__name__ == "Conv1D"
+
+
+def in_width(module: nn.Module) -> int | None:
+    """How many numbers a linear map takes in; None where the module is none."""
+    if is_conv1d(module):
+        return int(module.weight.shape[0])  # type: ignore[index]
+    return getattr(module, "in_features", None)
 
 
 def linear_weight(module: nn.Module) -> Tensor | None:
@@ -59,7 +67,7 @@ def packs_its_weight(module: nn.Module) -> bool:
     good, and a packed weight passes no gradient on.
     """
     bitsandbytes = sys.modules.get("bitsandbytes")
-    return bitsandbytes is not None and isinstance(module, bitsandbytes.nn.Linear4bit)
+    return bitsandbytes is not None and type(module) is bitsandbytes.nn.Linear4bit
 
 
 def submodule(module: nn.Module, path: str) -> nn.Module | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from headwidget.models.foreign import has_foreign_forward, has_hooks
+from headwidget.models.foreign import has_foreign_forward, has_global_hooks, has_hooks
 
 _AROUND = ("xlora", "adaption prompt", "cpt", "poly")
 """Kinds of adapters that peft runs around the model's layers, or that need more than its input."""
@@ -24,7 +24,7 @@ def unwrapped(module: Any) -> Any:
     while True:
         if _is_compiled(module):
             module = module._orig_mod
-        elif hasattr(module, "peft_config") and hasattr(module, "get_base_model"):
+        elif _is_peft(module):
             module = _without_peft(module)
         else:
             break
@@ -49,7 +49,15 @@ def check_unhooked(wrappers: tuple[nn.Module, ...], inner: nn.Module) -> None:
 
     They do not run when it is scored.
     """
+    if wrappers and has_global_hooks():
+        raise ValueError(
+            f"a hook on all modules is on, also on the {type(wrappers[0]).__name__} around the "
+            "model, and the model is scored without that wrapper; put the hook on "
+            f"modules of the {type(inner).__name__} inside."
+        )
     for wrapper in wrappers:
+        if _is_peft(wrapper):
+            _check_adapters(wrapper)  # another one may have been switched on
         replaced = has_foreign_forward(wrapper) and not _is_compiled(wrapper)
         if replaced or has_hooks(wrapper):
             what = "a forward" if replaced else "a hook"
@@ -67,6 +75,17 @@ def _is_compiled(module: Any) -> bool:
 
 def _without_peft(module: Any) -> nn.Module:
     """The model inside a PeftModel, its adapters in place."""
+    _check_adapters(module)
+    inside: nn.Module = module.get_base_model()
+    return inside
+
+
+def _is_peft(module: Any) -> bool:
+    return hasattr(module, "peft_config") and hasattr(module, "get_base_model")
+
+
+def _check_adapters(module: Any) -> None:
+    """Refuse active adapters that do more than the layers inside show."""
     configs = {name: module.peft_config[name] for name in _active(module)}
     for name, config in configs.items():
         kind = str(getattr(config.peft_type, "value", config.peft_type)).replace("_", " ").lower()
@@ -84,8 +103,6 @@ def _without_peft(module: Any) -> nn.Module:
                 "headwidget cannot score it. Score the model as it was before peft: "
                 "hw.load(model.unload(), tokenizer)."
             )
-    inside: nn.Module = module.get_base_model()
-    return inside
 
 
 def _active(module: Any) -> list[str]:

@@ -163,7 +163,7 @@ class Comparison(JsonFields):
 
 UNKNOWN_WEIGHTS = "unknown"
 """The fingerprint of weights that could not be read."""
-FINGERPRINT_MARK = "w2-"
+FINGERPRINT_MARK = "w3-"
 """Begins every fingerprint that tells weights apart. The first ones, without it, did not see
 what was done to heads."""
 
@@ -171,7 +171,7 @@ what was done to heads."""
 def tells_weights(weights: str | None) -> bool:
     """Does a fingerprint tell weights apart?
 
-    >>> tells_weights("w2-0123456789abcdef"), tells_weights("unknown"), tells_weights(None)
+    >>> tells_weights("w3-0123456789abcdef"), tells_weights("unknown"), tells_weights(None)
     (True, False, False)
     """
     return weights is not None and weights.startswith(FINGERPRINT_MARK)

@@ -78,7 +78,7 @@ def collate(
     rows = [_padded(example, seq, k, pad, side) for example in examples]
     tensors: dict[str, Tensor | None] = {}
     for name in rows[0]:
-        tensors[name] = torch.tensor([row[name] for row in rows]).to(model.device)
+        tensors[name] = torch.tensor([row[name] for row in rows], device=model.device)
     if not model.encoder and (side == "right" or all(len(e.ids) == seq for e in examples)):
         tensors["mask"] = None
     return Batch(tuple(runs), **tensors)  # type: ignore[arg-type]

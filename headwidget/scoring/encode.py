@@ -153,9 +153,13 @@ def prompt_ids(tokenizer: Any, text: str) -> list[int]:
 
 def _specials(tokenizer: Any, task: Task, prompts: list[list[int]]) -> Specials:
     """The tokenizer's special tokens, seen on the first prompt that has tokens of its own."""
-    first = next((i for i, prompt in enumerate(prompts) if prompt), None)
-    if first is None:
+    own = [i for i, prompt in enumerate(prompts) if prompt]
+    if not own:
         return Specials([], [])  # the caller says which prompt is at fault
+    # a prompt that begins or ends with a special token itself does not show which are added
+    special = set(getattr(tokenizer, "all_special_ids", ()))
+    plain = [i for i in own if not {prompts[i][0], prompts[i][-1]} & special]
+    first = (plain or own)[0]
     specials = specials_around(tokenizer, task.examples[first].prompt, prompts[first])
     if specials is None:
         raise ValueError(

@@ -83,16 +83,19 @@ class Slopes:
 
 def slopes(model: Model, batch: Batch, *, find_cuts: bool = False) -> Slopes:
     """Every prompt's slopes; call it inside ``hooks.differentiating``."""
-    gates = torch.ones(len(batch.runs), *model.shape, device=model.device, requires_grad=True)
+    gates = torch.ones(
+        len(batch.runs), *model.shape, dtype=torch.float32, device=model.device, requires_grad=True
+    )
     cuts: list[Cut] = []
     watches = _watches(model, cuts) if find_cuts else []
     try:
         with hooks.together(hooks.gate(model, gates), *watches):
             logits = forward(model, batch)
-        log_p = log_probability(logits, batch).sum()
-        if not log_p.requires_grad:
-            raise RuntimeError(_at_a_cut(model, _true_cut(model, cuts)))
-        (values,) = torch.autograd.grad(log_p, gates, materialize_grads=True)
+            log_p = log_probability(logits, batch).sum()
+            if not log_p.requires_grad:
+                raise RuntimeError(_at_a_cut(model, _true_cut(model, list(cuts))))
+            # gates stay on: a checkpointed block runs again here
+            (values,) = torch.autograd.grad(log_p, gates, materialize_grads=True)
     except RuntimeError as error:
         if is_ours(error) or out_of_memory(error) or not _is_about_gradients(error):
             raise
@@ -131,10 +134,20 @@ def check(model: Model, batch: Batch, measured: Slopes, seed: int) -> float | No
 
 def check_task(model: Model, examples: Sequence[Encoded], seed: int) -> float | None:
     """:func:`check` on a few of a task's prompts, for a method that needs slopes elsewhere."""
-    runs = plan(examples, model, DIRECTIONS)[0]
-    with hooks.differentiating(model):
-        batch = collate(runs, [examples[i] for i in runs], model)
-        return check(model, batch, slopes(model, batch, find_cuts=True), seed)
+    largest: float | None = None
+    for number, runs in enumerate(plan(examples, model, DIRECTIONS)):
+        if not is_checked(model, number):
+            break
+        with hooks.differentiating(model):
+            batch = collate(runs, [examples[i] for i in runs], model)
+            off = check(model, batch, slopes(model, batch, find_cuts=number == 0), seed)
+        largest = max((value for value in (largest, off) if value is not None), default=None)
+    return largest
+
+
+def is_checked(model: Model, number: int) -> bool:
+    """Are the slopes of a task's batch checked? Of the first, or first ones if they hold one."""
+    return number < (DIRECTIONS if model.one_by_one else 1)
 
 
 def as_record(off: float | None) -> dict[str, float]:

@@ -30,13 +30,17 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
     Raises where the model answers the same prompt in two ways. Where its answer depends on
     the prompts beside it, ``model.batch_dependent`` is set: it then runs prompts one by one.
     """
-    state = _state(model)
-    if state == model.checked and not model.hooked:
-        return
-    model.prefix_dependent = False
-    model.batch_dependent = any(_splits_by_batch(part) for part in model.module.modules())
     by_length = sorted(examples, key=lambda example: len(example.ids))
     shortest, longest = by_length[0], by_length[-1]
+    state, lengths = _state(model), range(len(shortest.ids), len(longest.ids) + 1)
+    if state == model.checked and not model.hooked:
+        seen = model.checked_lengths  # what depends on length shows at both ends
+        if lengths[0] in seen and lengths[-1] in seen:
+            return
+        lengths = range(min(lengths[0], seen[0]), max(lengths[-1], seen[-1]) + 1)
+    else:
+        model.prefix_dependent = False
+        model.batch_dependent = any(_splits_by_batch(part) for part in model.module.modules())
     with hooks.scoring(model):
         alone, again = (_log_p(model, [shortest])[0] for _ in range(2))
         differs = _apart(alone, again)
@@ -44,7 +48,7 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
         if len(examples) > 1 and not model.one_by_one:
             beside = _apart(alone, _beside(model, shortest, longest))
         if model.can_share_prefix and not model.switches_rope(len(longest.ids)):
-            model.prefix_dependent = not _goes_on(model, longest)
+            model.prefix_dependent = model.prefix_dependent or not _goes_on(model, longest)
     if differs > allowed(model) / 10:
         raise RuntimeError(
             f"{model.name} gives two different answers to the same prompt (log p {alone:.4g} and "
@@ -55,7 +59,7 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
     model.batch_dependent = model.batch_dependent or beside > allowed(model)
     # prompts of one length have no padding, so others must be tried again
     if len(shortest.ids) < len(longest.ids):
-        model.checked = state
+        model.checked, model.checked_lengths = state, lengths
 
 
 def precision(model: Model) -> torch.dtype:
@@ -98,9 +102,14 @@ def _goes_on(model: Model, example: Encoded) -> bool:
     batch, past = collate([0], [example], model), PrefixCache()
     whole = log_probability(forward(model, batch), batch)
     start = {"input_ids": batch.ids[:, :prefix], **kept_in(past)}
-    hooks.logits_at(model, start, torch.zeros_like(batch.at[:, :1]))
     rest = {"input_ids": batch.ids[:, prefix:], **kept_in(past)}
-    split = log_probability(hooks.logits_at(model, rest, batch.at - prefix), batch)
+    try:
+        hooks.logits_at(model, start, torch.zeros_like(batch.at[:, :1]))
+        split = log_probability(hooks.logits_at(model, rest, batch.at - prefix), batch)
+    except Exception as error:  # whatever a model's own code raises at a cache not its own
+        if out_of_memory(error):
+            raise
+        return False
     return _apart(float(whole), float(split)) <= allowed(model)
 
 

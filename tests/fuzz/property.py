@@ -65,7 +65,9 @@ def must_be_scored(asked: Asked, check: str) -> bool:
     ingredients = asked.composition.ingredients
     # a PeftModel is scored without its wrapper, so hooks there are refused
     wrapped = asked.held.module is not asked.held.base
-    on_wrapper = wrapped and any(":wrapper." in text for text in ingredients)
+    on_wrapper = wrapped and any(
+        ":wrapper." in text or text.startswith("hook:global") for text in ingredients
+    )
     if "unsteady answers" in asked.held.facts or on_wrapper:
         return False
     fine = PLAIN + (RUNS if check in BY_FORWARDS else ())
@@ -166,8 +168,6 @@ def _verdict(asked: Asked, check: str, alone: Alone) -> Verdict:
             error = raised
         after = left_alone.state(held.module)
     changed = [name for name in left_alone.changes(before, after) if name not in alone.changes]
-    if _packed(asked):
-        changed = [name for name in changed if not name.endswith("weight: numbers")]
     try:
         verdict = _judged(asked, check, compare, answer, error)
     except Fault as fault:
@@ -176,12 +176,6 @@ def _verdict(asked: Asked, check: str, alone: Alone) -> Verdict:
     if changed:
         raise Fault(f"left changed: {', '.join(changed[:3])} ({len(changed)} in all)")
     return verdict
-
-
-def _packed(asked: Asked) -> bool:
-    """Did the user's forward pack 4-bit weights? ``state_dict`` of bitsandbytes unpacks them."""
-    ingredients = asked.composition.ingredients
-    return any(text.startswith("quantise:nf4") and "used" in text for text in ingredients)
 
 
 def _judged(
@@ -195,7 +189,9 @@ def _judged(
             raise Fault(f"refused without a reason: {sentence[:160]}")
         return Verdict("refused", check, sentence)
     for fact, (checks, _) in MUST_REFUSE.items():
-        if fact in held.facts and check in checks:
+        # in 16 bits, noise below rounding need not be seen: the numbers below decide
+        hidden = fact == "unsteady answers" and held.grain == "half"
+        if fact in held.facts and check in checks and not hidden:
             raise Fault(f"scored a model with {fact}, which has to be refused")
     try:
         compare(asked, answer)

@@ -46,7 +46,7 @@ from tests.support.knockouts import TASKS, random_scores
             "none of the tasks 'letters', 'few-shot' is in the scores, which have 'else'",
         ),
         (
-            {"scores": lambda m: random_scores(m, weights="w2-0123")},
+            {"scores": lambda m: random_scores(m, weights="w3-0123")},
             "the scores 'mine' are of other weights .* Score this very model",
         ),
         (

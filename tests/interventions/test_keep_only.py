@@ -102,7 +102,7 @@ def test_what_cannot_be_is_said_before_any_work() -> None:
         hw.keep_only(
             MODEL,
             hw.HeadScores.from_arrays(
-                {task.name: scores.values(task.name)}, method="m", meta={"weights": "w2-x"}
+                {task.name: scores.values(task.name)}, method="m", meta={"weights": "w3-x"}
             ),
             task,
         )

@@ -104,7 +104,7 @@ def test_scores_of_other_weights_are_neither_merged_nor_knocked_out() -> None:
     changed = load(module)
     others = hw.score(changed, hw.Task("b", [("abc", "d")]), progress=False)
     for trust in (False, True):
-        with pytest.raises(ValueError, match=r"weights is 'w2-.*' here and 'w2-"):
+        with pytest.raises(ValueError, match=r"weights is 'w3-.*' here and 'w3-"):
             scores.merge(others, trust=trust)
     with pytest.raises(ValueError, match="are of other weights"):
         hw.knockout(changed, scores, task, k=1, draws=1, progress=False)

@@ -257,6 +257,5 @@ def test_code_of_a_tokenizer_is_not_run_either(folder: Path, marker: Path) -> No
 
 
 def test_code_that_is_trusted_is_run(folder: Path, marker: Path) -> None:
-    with pytest.raises(ValueError, match="the model family 'own.*' is not in headwidget's table"):
-        hw.load(folder, trust_remote_code=True)
+    assert not hw.load(folder, trust_remote_code=True).family.table
     assert marker.exists()

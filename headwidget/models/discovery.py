@@ -1,0 +1,369 @@
+"""Discovery: the attention heads of a model that no table knows, found by what they do.
+
+One short forward of random tokens is watched. Attention shows itself by a softmax over tokens
+or by ``scaled_dot_product_attention``. In the second of two equal rows its output is made NaN:
+the first linear map that NaN reaches is taken for the output projection, whose input is then
+the heads side by side. That is a guess, which :mod:`headwidget.models.proof` has to prove
+before anything is scored.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from headwidget.models import hooks
+from headwidget.models.altering import Altered, Undo, entered
+from headwidget.models.families import Family, Prediction
+from headwidget.models.layers import Layer
+from headwidget.models.weights import in_width
+
+TOKENS = 7
+"""How many tokens the forward has: few, and no number of heads or widths."""
+SOFTMAX = (functional.softmax, torch.softmax, torch.Tensor.softmax)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Where the heads are."""
+
+    family: Family
+    blocks: tuple[nn.Module, ...]
+    layers: tuple[Layer, ...]
+
+
+@dataclass(eq=False)
+class Call:
+    """One call of a module."""
+
+    name: str
+    module: nn.Module
+    input: Tensor | None = None
+    output: Tensor | None = None
+
+
+@dataclass(eq=False)
+class Attended:
+    """One computation of attention."""
+
+    inside: tuple[Call, ...]
+    """The calls under way, the outermost first."""
+    heads: int
+    projection: Call | None = None
+    """The first linear map that its output reaches."""
+
+
+@dataclass(eq=False)
+class Trace:
+    """The calls and the attention of one forward, in the order of time."""
+
+    calls: list[Call] = field(default_factory=list)
+    attended: list[Attended] = field(default_factory=list)
+
+
+def find(module: Any, text: Any) -> Found:
+    """The blocks of a model and the attention in each; a sentence where none is found."""
+    trace = traced(module)
+    if not trace.attended:
+        raise ValueError(_no_heads(module, text))
+    places = [(attended, _projection(attended)) for attended in trace.attended]
+    _check_called_once(module, trace, [projection for _, projection in places])
+    holder = _holder(module, [call.name for _, call in places])
+    prefix = f"{holder}."
+    layers: dict[int, Layer] = {}
+    for attended, projection in places:
+        index = int(projection.name.removeprefix(prefix).split(".", 1)[0])
+        layer = _layer(module, prefix, index, attended, projection, text)
+        if (twin := layers.setdefault(index, layer)) is not layer:
+            if twin.projection is layer.projection:
+                continue  # attention in several pieces; the proof tells whether they fit
+            raise ValueError(
+                f"block {index} of {type(module).__name__} holds two attentions, {twin.name} and "
+                f"{layer.name}; headwidget scores one in each block."
+            )
+    blocks = tuple(module.get_submodule(holder))
+    ordered = tuple(layers[index] for index in sorted(layers))
+    return Found(_family(module, holder, ordered[0], prefix), blocks, ordered)
+
+
+# ---- the forward that is watched ----
+
+
+def traced(module: Any) -> Trace:
+    """One forward of random tokens, watched."""
+    trace = Trace()
+    tokens = random_tokens(module, 1).expand(2, -1).contiguous()
+    with still(module), _watched(module, trace):
+        try:
+            module(input_ids=tokens, **no_cache(module))
+        except Exception as error:
+            lines = str(error).splitlines() or [""]
+            raise ValueError(
+                f"{type(module).__name__} is of a family that is not in headwidget's table, and "
+                f"its heads could not be looked for: a forward of {TOKENS} random tokens failed "
+                f"({type(error).__name__}: {lines[0][:200]})."
+            ) from error
+    return trace
+
+
+def still(module: nn.Module) -> Altered:
+    """Evaluation mode, and nothing kept for a backward."""
+    training = [part for part in module.modules() if part.training]
+
+    def make(undo: Undo) -> None:
+        undo(lambda: hooks.set_all(training, "training", True))
+        hooks.set_all(training, "training", False)
+        entered(torch.no_grad(), undo)
+
+    return Altered(make)
+
+
+def random_tokens(module: Any, rows: int, seed: int = 0) -> Tensor:
+    """Token ids that mean nothing special, (row, TOKENS)."""
+    config = module.config.get_text_config()
+    embedding = module.get_input_embeddings()
+    vocabulary = int(embedding.weight.shape[0])
+    special = {
+        value
+        for part in (module.config, config)
+        for name, value in vars(part).items()
+        if "token" in name and isinstance(value, int)
+    }
+    plain = [token for token in range(min(vocabulary, 1000)) if token not in special]
+    chosen = torch.randint(
+        len(plain), (rows, TOKENS), generator=torch.Generator().manual_seed(seed)
+    )
+    device = embedding.weight.device
+    if device.type == "meta":  # offloaded by accelerate
+        device = torch.device(embedding._hf_hook.execution_device)
+    return torch.tensor(plain)[chosen].to(device)
+
+
+def no_cache(module: Any) -> dict[str, Any]:
+    """Keyword arguments for a forward that keeps no keys and values."""
+    takes = inspect.signature(module.forward).parameters
+    return {"use_cache": False} if "use_cache" in takes else {}
+
+
+def _watched(module: nn.Module, trace: Trace) -> Altered:
+    """Note the calls of all modules, and attention, while the model runs."""
+    under_way: list[Call] = []
+    waiting: list[Attended] = []
+
+    def enter(name: str, part: nn.Module, args: Any, kwargs: Any) -> Any:
+        call = Call(name, part, input=_first_tensor((*args, *kwargs.values())))
+        under_way.append(call)
+        trace.calls.append(call)
+        if not waiting or in_width(part) is None or not _reached(call.input):
+            return None
+        for attended in waiting:
+            attended.projection = call
+        waiting.clear()
+        return tuple(map(_unmarked, args)), {key: _unmarked(v) for key, v in kwargs.items()}
+
+    def leave(output: Any) -> None:
+        under_way.pop().output = _first_tensor(_as_tuple(output))
+
+    def attend(heads: int) -> None:
+        waiting.append(Attended(tuple(under_way), heads))
+        trace.attended.append(waiting[-1])
+
+    mode = Altered(lambda undo: entered(_Attention(attend), undo))
+    return hooks.together(hooks.watch_all(module, enter, leave), mode)
+
+
+def _reached(tensor: Tensor | None) -> bool:
+    return tensor is not None and bool(tensor[-1].isnan().any())
+
+
+def _unmarked(value: Any) -> Any:
+    """The first row in place of the second, which was marked."""
+    return value[:1].expand_as(value).contiguous() if _is_float(value) else value
+
+
+class _Attention(TorchFunctionMode):
+    """Tells of every computation of attention over the forward's tokens, and marks its output."""
+
+    def __init__(self, tell: Callable[[int], None]) -> None:
+        super().__init__()
+        self.tell = tell
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if (heads := attention_heads(func, out, rows=2)) is None:
+            return out
+        self.tell(heads)
+        marks = torch.tensor([[False] * heads, [True] * heads], device=out.device)
+        return marked(out, marks)
+
+
+def marked(out: Tensor, marks: Tensor) -> Tensor:
+    """What a call of torch computes for heads, NaN where ``marks`` (row, head) is True."""
+    by_head = out.reshape(*marks.shape, *out.shape[-2:])
+    return by_head.masked_fill(marks[..., None, None], float("nan")).reshape(out.shape)
+
+
+def attention_heads(func: Any, out: Any, rows: int) -> int | None:
+    """How many heads a call of torch computes attention for; None where it does not.
+
+    ``out`` is (batch, head, query, key or dim); some models put batch and head together.
+    """
+    sdpa = func is functional.scaled_dot_product_attention
+    if not (sdpa or func in SOFTMAX) or out.dim() not in (3, 4) or out.shape[-2] != TOKENS:
+        return None
+    if not sdpa and out.shape[-1] < TOKENS:
+        return None
+    if out.dim() == 4:
+        return int(out.shape[1]) if len(out) == rows else None
+    # (batch * head, query, key); a router's softmax is (batch, token, expert)
+    return len(out) // rows if len(out) % rows == 0 and len(out) > rows else None
+
+
+def _as_tuple(output: Any) -> tuple[Any, ...]:
+    if isinstance(output, dict):
+        return tuple(output.values())
+    return output if isinstance(output, tuple) else (output,)
+
+
+def _first_tensor(values: Sequence[Any]) -> Tensor | None:
+    return next(filter(_is_float, values), None)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+# ---- from the trace to places ----
+
+
+def _projection(attended: Attended) -> Call:
+    """The output projection behind an attention: its heads must fit."""
+    call, innermost = attended.projection, attended.inside[-1]
+    width = None if call is None else in_width(call.module)
+    if call is not None and width and width % attended.heads == 0:
+        return call
+    reached = "reaches no linear map" if call is None else f"reaches {call.name} first"
+    raise ValueError(
+        f"{innermost.name} ({type(innermost.module).__name__}) computes attention with "
+        f"{attended.heads} heads, but its output {reached}, which does not take them side by side, "
+        "so there is no place where heads can be told apart."
+    )
+
+
+def _check_called_once(module: nn.Module, trace: Trace, projections: Sequence[Call]) -> None:
+    """Refuse a projection that runs several times: its heads would have several scores."""
+    counts = Counter(id(call.module) for call in trace.calls)
+    for call in projections:
+        if (count := counts[id(call.module)]) > 1:
+            raise ValueError(
+                f"{call.name} of {type(module).__name__} runs {count} times in a forward: layers "
+                "share it, so headwidget cannot tell their heads apart."
+            )
+
+
+def _holder(module: nn.Module, names: Sequence[str]) -> str:
+    """The name of the list of blocks that all projections are in."""
+    holders = []
+    for name in names:
+        parts = name.split(".")
+        number = next((i for i, part in enumerate(parts) if part.isdigit()), None)
+        if number is None:
+            raise ValueError(
+                f"{name} of {type(module).__name__} is in no list of blocks, so headwidget cannot "
+                "number its layers."
+            )
+        holders.append(".".join(parts[:number]))
+    if len(set(holders)) > 1:
+        lists = ", ".join(sorted(set(holders)))
+        raise ValueError(
+            f"{type(module).__name__} computes attention in several lists of blocks ({lists}); "
+            "headwidget scores models with one."
+        )
+    return holders[0]
+
+
+def _layer(
+    module: nn.Module, prefix: str, index: int, attended: Attended, projection: Call, text: Any
+) -> Layer:
+    heads = attended.heads
+    width = in_width(projection.module)
+    assert width is not None  # it was chosen by its width
+    attention, inside = _attention_module(f"{prefix}{index}", attended, projection)
+    kinds = getattr(text, "layer_types", None) or []
+    return Layer(
+        index=index,
+        block=module.get_submodule(f"{prefix}{index}"),
+        attention=attention,
+        projection=projection.module,
+        post_norm=None,
+        name=projection.name,
+        heads=heads,
+        head_dim=width // heads,
+        inside=inside,
+        kind=str(kinds[index]) if index < len(kinds) else "",
+    )
+
+
+def _attention_module(block: str, attended: Attended, projection: Call) -> tuple[nn.Module, bool]:
+    """The module whose output is the projection's, and True; else the innermost, and False.
+
+    The innermost one may give the heads' outputs themselves, as BERT's does. Where it gives
+    neither, a replay differs from a plain forward, which ablation finds out.
+    """
+    candidates = [call for call in attended.inside if call.name.startswith(f"{block}.")]
+    for call in reversed(candidates):
+        holds = projection.name.startswith(f"{call.name}.")
+        if holds and _same(call.output, projection.output):
+            return call.module, True
+    innermost = candidates[-1] if candidates else attended.inside[-1]
+    return innermost.module, False
+
+
+def _same(a: Tensor | None, b: Tensor | None) -> bool:
+    return a is not None and b is not None and a.shape == b.shape and torch.equal(a, b)
+
+
+def _family(module: Any, holder: str, first: Layer, prefix: str) -> Family:
+    """What a table would say of the model."""
+    block = f"{prefix}{first.index}."
+    names = {id(part): name for name, part in module.named_modules()}
+    return Family(
+        name=str(getattr(module.config, "model_type", type(module).__name__)),
+        blocks=holder,
+        attention=names[id(first.attention)].removeprefix(block),
+        projection=first.name.removeprefix(block),
+        final_norm=None,
+        head=prediction(module),
+        table=False,
+    )
+
+
+def prediction(module: Any) -> Prediction:
+    """What the model predicts, by its class."""
+    name = type(module).__name__
+    if name.endswith(("ForMaskedLM", "ForPreTraining")):
+        return "masked"
+    return "image-text" if name.endswith("ForConditionalGeneration") else "causal"
+
+
+def _no_heads(module: nn.Module, text: Any) -> str:
+    how = str(getattr(text, "_attn_implementation", None) or "")
+    if "flash" in how or "flex" in how:
+        return (
+            f"{type(module).__name__} runs attention by {how!r}, a kernel that does not show its "
+            "heads, and its family is not in headwidget's table; load it with "
+            "attn_implementation='sdpa' or 'eager'."
+        )
+    return (
+        f"{type(module).__name__} computes no attention (no softmax over tokens was seen in a "
+        "forward): it has no attention heads to score, as a state-space or recurrent model has "
+        "none."
+    )
