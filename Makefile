@@ -14,7 +14,7 @@ OR_LATE = || { code=$$?; [ $$code -lt 124 ] || \
 	echo "The tests were ended after $(LIMIT); see above which were running." >&2; exit $$code; }
 JS := $(shell find js -type f -not -path 'js/tests/*' 2>/dev/null)
 
-.PHONY: demo test quick build model lint check-js test-py fuzz-models bench dist chromium clean
+.PHONY: demo test quick build model lint check-js test-py fuzz-models models bench dist chromium clean
 
 demo: $(VENV)/.demo build model
 ifdef HEADLESS
@@ -48,6 +48,10 @@ COUNT := 2000
 MINUTES := 60
 fuzz-models: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --start $(START) --count $(COUNT) --minutes $(MINUTES)
+
+# Every family of the installed transformers, as a table in docs/models.md.
+models: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.support.make_models
 
 bench: $(VENV)/.dev build model chromium
 	$(BIN)/python -m benchmarks

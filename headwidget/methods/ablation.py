@@ -149,7 +149,7 @@ def means(model: Model, task: EncodedTask, batch_size: int | None, answer_only: 
 
         def add(row: int, z: Tensor, chosen: Tensor = chosen) -> None:
             layer_sum = torch.einsum("bshd,bs->hd", z.float(), chosen.to(z.device))
-            total[row] += layer_sum.to(total.device)
+            total[row, :, : z.shape[-1]] += layer_sum.to(total.device)
 
         with hooks.scoring(model), hooks.read(model, add):
             forward(model, batch)

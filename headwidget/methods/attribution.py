@@ -89,6 +89,12 @@ class FrozenNorm:
 
 def check(model: Model) -> None:
     """Attribution needs a straight way from a head to the logits, and readable weights."""
+    if not model.family.table:
+        raise ValueError(
+            f"attribution follows what a head writes straight to the logits, through norms and "
+            f"factors that headwidget knows for families in its table, not for {model.name} "
+            f"({model.family.name}); use method='gradient' or 'ablation'."
+        )
     if model.final_norm is None:
         raise ValueError(
             f"attribution follows what a head writes straight to the logits, but {model.name} "

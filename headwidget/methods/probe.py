@@ -250,7 +250,13 @@ def _answer_means(model: Model, batch: Batch, k: int, where: Tensor) -> tuple[Te
     if not few:
         weights = _share(informative(logits, batch, k))
         kept = [_average(here, weights).to(model.device) for here in kept]
-    return torch.stack(kept, dim=1), logits
+    return torch.stack([_as_wide(model, mean) for mean in kept], dim=1), logits
+
+
+def _as_wide(model: Model, mean: Tensor) -> Tensor:
+    """A layer's heads (batch, head, dim) with zeros behind them up to the widest layer's dim."""
+    missing = model.head_dim - mean.shape[-1]
+    return torch.nn.functional.pad(mean, (0, missing)) if missing else mean
 
 
 def informative(logits: Tensor, batch: Batch, k: int) -> Tensor:

@@ -136,13 +136,13 @@ class _Watcher(TorchFunctionMode):
         if func is functional.scaled_dot_product_attention:
             for heads, weights in _again(*args, **(kwargs or {})):
                 self.see(heads, weights)
-        elif func in _SOFTMAX and self.of_tokens(out):
+        elif func in _SOFTMAX and (softmax := self.of_tokens(out)) is not None:
             self.end()
-            self.softmax = out[..., : out.shape[2]]
+            self.softmax = softmax
         elif func in _PRODUCTS and self.softmax is not None:
-            weights, shape = args[0], self.softmax.shape
-            if weights.numel() == self.softmax.numel() and weights.shape[-2:] == shape[-2:]:
-                self.softmax = weights.reshape(shape)
+            factor, shape = args[0], self.softmax.shape
+            if factor.numel() == self.softmax.numel() and factor.shape[-2:] == shape[-2:]:
+                self.softmax = factor.reshape(shape)
                 self.end()
         return out
 
@@ -156,13 +156,17 @@ class _Watcher(TorchFunctionMode):
         self.heads += weights.shape[1]
         self.take(heads, weights)
 
-    def of_tokens(self, out: Tensor) -> bool:
-        """Is it (batch, head, query, key), with at most a sink behind the keys?"""
-        return (
-            out.dim() == 4
-            and out.shape[1] == self.layer.heads
-            and out.shape[3] - out.shape[2] in (0, 1)
-        )
+    def of_tokens(self, out: Tensor) -> Tensor | None:
+        """The softmax as (batch, head, query, key), without a sink behind the keys.
+
+        None where it is of something else. Some models put batch and head together.
+        """
+        heads = self.layer.heads
+        if out.dim() == 3 and len(out) % heads == 0:
+            out = out.reshape(-1, heads, *out.shape[1:])
+        if out.dim() != 4 or out.shape[1] != heads or out.shape[3] - out.shape[2] not in (0, 1):
+            return None
+        return out[..., : out.shape[2]]
 
 
 def _again(

@@ -348,8 +348,12 @@ def _family(module: Any, holder: str, first: Layer, prefix: str) -> Family:
 
 def prediction(module: Any) -> Prediction:
     """What the model predicts, by its class."""
-    name = type(module).__name__
-    if name.endswith(("ForMaskedLM", "ForPreTraining")):
+    from transformers.models.auto import modeling_auto
+
+    name, config = type(module).__name__, module.config
+    masked = name in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()
+    turned = getattr(config, "is_decoder", False) or getattr(config, "causal", False)
+    if name.endswith("ForMaskedLM") or (masked and not turned):
         return "masked"
     return "image-text" if name.endswith("ForConditionalGeneration") else "causal"
 
@@ -363,7 +367,7 @@ def _no_heads(module: nn.Module, text: Any) -> str:
             "attn_implementation='sdpa' or 'eager'."
         )
     return (
-        f"{type(module).__name__} computes no attention (no softmax over tokens was seen in a "
-        "forward): it has no attention heads to score, as a state-space or recurrent model has "
-        "none."
+        f"{type(module).__name__} has no attention heads to score: in a forward of {TOKENS} "
+        "tokens, no softmax over them was seen (a state-space or recurrent model, or attention "
+        "over other pieces than tokens)."
     )

@@ -107,7 +107,8 @@ def gate(
     """Multiply each head's z by its gate. Ones change nothing, bit for bit.
 
     ``gates`` is (layer, head), or (batch, layer, head) for a gate per sample. With ``fill``
-    (layer, head, dim), what a gate takes away is replaced: ``g * z + (1 - g) * fill``. With
+    (layer, head, dim), dim that of the widest head, what a gate takes away is replaced:
+    ``g * z + (1 - g) * fill``. With
     ``at`` (batch, k), heads are gated at those positions only.
     """
     if gates.shape[-2:] != model.shape:
@@ -124,7 +125,7 @@ def gate(
             g = 1 - (1 - g) * here.scatter_(1, at.to(z.device), 1)[:, :, None, None]
         out = z * g
         if fill is not None:
-            out = out + (1 - g) * fill[row].to(z.device, z.dtype)
+            out = out + (1 - g) * fill[row, :, : layer.head_dim].to(z.device, z.dtype)
         if (stop := _stop_event()) is not None and out.requires_grad:
             # The backward may run in a thread of torch's own, so it is given the event.
             out.register_hook(lambda _: _raise_if_set(stop))  # type: ignore[no-untyped-call]
@@ -136,11 +137,12 @@ def gate(
 def logits_at(model: Model, inputs: dict[str, Any], positions: Tensor) -> Tensor:
     """A forward's logits at ``positions`` (batch, k), (batch, k, vocabulary).
 
-    Only those are computed, unless the user's hooks must find all positions in their place.
+    Only those are computed, unless the user's hooks must find all positions in their place,
+    or the unembedding is not a module that runs.
     """
     length = inputs["input_ids"].shape[1]
-    if model.one_by_one:
-        logits = _logits(model, inputs)
+    if model.one_by_one or not model.unembeds:
+        logits = logits_of(model, inputs)
         _check_length(model, logits.shape[1], length)
         return take_positions(logits, positions)
     fired, mine = 0, on_this_thread()
@@ -156,7 +158,7 @@ def logits_at(model: Model, inputs: dict[str, Any], positions: Tensor) -> Tensor
         return (take_positions(args[0], positions), *args[1:])
 
     with Altered(lambda undo: undo(model.unembedding.register_forward_pre_hook(hook).remove)):
-        logits = _logits(model, inputs)
+        logits = logits_of(model, inputs)
     if not fired:
         raise RuntimeError(
             f"{type(model.unembedding).__name__}, the unembedding of {model.name}, never ran: "
@@ -166,7 +168,7 @@ def logits_at(model: Model, inputs: dict[str, Any], positions: Tensor) -> Tensor
     return logits
 
 
-def _logits(model: Model, inputs: dict[str, Any]) -> Tensor:
+def logits_of(model: Model, inputs: dict[str, Any]) -> Tensor:
     """A plain forward's logits."""
     out = model.module(**inputs)
     logits = out.get("logits") if isinstance(out, dict) else getattr(out, "logits", None)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from headwidget.models import embedded, load_errors, sixteen_bit
-from headwidget.models.families import FAMILIES
+from headwidget.models.families import FAMILIES, Prediction
 from headwidget.models.model import Model
 
 
@@ -118,8 +118,7 @@ def _from_pretrained(
     origin = {key: options[key] for key in _ORIGIN if key in options}
     with load_errors.reading("configuration", name, source):
         config = transformers.AutoConfig.from_pretrained(source, **origin)
-    family = FAMILIES.get(config.model_type)
-    auto = getattr(transformers, _AUTO_CLASSES[family.head if family else "causal"])
+    auto = getattr(transformers, _AUTO_CLASSES[_predicts(config)])
     with load_errors.reading("weights", name, source, config), _quietly(transformers):
         module, info = auto.from_pretrained(
             source, dtype=dtype, device_map=device_map, output_loading_info=True, **options
@@ -138,6 +137,28 @@ def _from_pretrained(
     module.eval()
     sixteen_bit.check(module)
     return Model(module, tokenizer, name=name)
+
+
+def _predicts(config: Any) -> Prediction:
+    """What a checkpoint was saved to predict, by its configuration."""
+    from transformers.models.auto import modeling_auto
+
+    if (family := FAMILIES.get(config.model_type)) is not None:
+        return family.head
+    saved_as = (getattr(config, "architectures", None) or [""])[0]
+    if saved_as in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values():
+        return "masked"
+    causal = config.model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    image_text = config.model_type in modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+    if image_text and (not causal or saved_as.endswith("ForConditionalGeneration")):
+        return "image-text"
+    return "masked" if not causal and _is_masked(config.model_type) else "causal"
+
+
+def _is_masked(model_type: str) -> bool:
+    from transformers.models.auto import modeling_auto
+
+    return model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
 class _quietly:

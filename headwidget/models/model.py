@@ -10,6 +10,7 @@ from torch import nn
 
 from headwidget.models import discovery, foreign, proof
 from headwidget.models.altering import Altered
+from headwidget.models.description import describe
 from headwidget.models.families import FAMILIES, Family
 from headwidget.models.fingerprint import fingerprint
 from headwidget.models.layers import Layer
@@ -44,7 +45,7 @@ class Model:
         self.family: Family
         self.blocks: tuple[nn.Module, ...]
         self.layers: tuple[Layer, ...]
-        known = FAMILIES.get(getattr(self.config, "model_type", ""))
+        known = _known(module)
         if known is not None:
             self.family = known
             heads = text.num_attention_heads
@@ -59,11 +60,6 @@ class Model:
         self.context: int | None = _context(text, self.family)
         self.rope_switch: int | None = _rope_switch(text)
         """Longest input before longrope switches to its long factors; None without longrope."""
-        if self.encoder and getattr(text, "is_decoder", False):
-            raise ValueError(
-                f"{type(module).__name__} is a {self.family.name} turned into a decoder; "
-                "headwidget scores it as the encoder it was made for only."
-            )
         self.unembedding = _unembedding(module)
         self.shared_lock = SharedLock(self._altered_modules())
         self.batch_dependent = False
@@ -73,6 +69,8 @@ class Model:
         """Does a prompt that goes on from a prefix's keys and values give something else?"""
         self.forgets = True
         """Does the model take a cache that keeps nothing? Else it runs without a cache."""
+        self.unembeds = True
+        """Is the unembedding a module that runs? Else logits are computed at all positions."""
         self.checked: int | None = None
         """The state of the model when that check was last passed."""
         self.checked_lengths = range(0)
@@ -202,6 +200,15 @@ class Model:
         answered: int | None = getattr(self.unembedding, "out_features", None)
         return read if answered is None else min(read, answered)
 
+    def describe(self) -> str:
+        """What the model is taken for, and how that is known.
+
+        >>> import headwidget as hw
+        >>> print(hw.load().describe().splitlines()[0])
+        SmolLM2-135M-Instruct (Q4_1): llama, a known family
+        """
+        return describe(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or a pickle, is loaded anew: locks and what was checked stay behind."""
         return type(self)._anew, (self._outer, self.tokenizer, self.name)
@@ -240,6 +247,16 @@ def _replaced(model: str, module: str) -> str:
         f"{module} of {model} is not the module that it was when the model was loaded (was an "
         "adapter added?); load it again: hw.load(model.module, model.tokenizer)."
     )
+
+
+def _known(module: Any) -> Family | None:
+    """What the table says of the model's family; None where it does not fit, or says nothing."""
+    family = FAMILIES.get(getattr(module.config, "model_type", ""))
+    if family is None:
+        return None
+    is_decoder = getattr(module.config.get_text_config(), "is_decoder", False)
+    turned = family.head == "masked" and is_decoder  # an encoder turned into a decoder
+    return None if turned else family
 
 
 def _same_heads(layers: tuple[Layer, ...]) -> int:

@@ -35,11 +35,30 @@ def prove(model: Model) -> None:
             "input_ids": discovery.random_tokens(model.module, 1),
             **discovery.no_cache(model.module),
         }
-        plain: Tensor = model.module(**inputs).logits
+        plain = _plain(model, inputs)
         _prove_gates(model, inputs, plain)
         _prove_apart(model)
         _prove_direction(model, inputs, plain)
         model.forgets = _forgets(model, inputs, plain)
+
+
+def _plain(model: Model, inputs: dict[str, Any]) -> Tensor:
+    """The logits of a plain forward; notes whether the unembedding runs as a module."""
+    ran: list[int] = []
+
+    def see(args: Any, kwargs: Any, out: Any) -> None:
+        if args and args[0].shape[:2] == inputs["input_ids"].shape:
+            ran.append(1)
+
+    with hooks.watch(model.unembedding, see):
+        logits = hooks.logits_of(model, inputs)
+    if logits.shape[1] != inputs["input_ids"].shape[1]:
+        raise ValueError(
+            f"{model.name} was fed {inputs['input_ids'].shape[1]} tokens and answers at "
+            f"{logits.shape[1]} positions, so where an answer is predicted is not known."
+        )
+    model.unembeds = len(ran) == 1
+    return logits
 
 
 def _refusal(model: Model, layer: Layer, what: str) -> ValueError:
@@ -66,12 +85,13 @@ def _prove_gates(model: Model, inputs: dict[str, Any], plain: Tensor) -> None:
     ones = torch.ones(model.shape, dtype=torch.float32, device=model.device)
     watches = [note(row) for row in range(len(model.layers))]
     with hooks.together(hooks.gate(model, ones), *watches):
-        gated = model.module(**inputs).logits
+        gated = hooks.logits_of(model, inputs)
     if not torch.equal(gated, plain):
         raise _refusal(model, model.layers[0], "gates of 1 on all heads change the model's answers")
     for layer, (z, out) in zip(model.layers, (seen[row] for row in range(len(model.layers)))):
-        if not isinstance(out, Tensor) or out.shape[:-1] != z.shape[:-1]:
-            raise _refusal(model, layer, "what it gives is not a row for each position")
+        positions = inputs["input_ids"].shape
+        if not isinstance(out, Tensor) or out.shape[:-1] != positions or z.shape[:-1] != positions:
+            raise _refusal(model, layer, "it does not take and give a row for each position")
         _prove_sum(model, layer, z, out)
 
 
@@ -171,7 +191,7 @@ def _prove_direction(model: Model, inputs: dict[str, Any], plain: Tensor) -> Non
     ids[:, -1] = discovery.random_tokens(model.module, 1, seed=1)[:, 0]
     if torch.equal(ids, inputs["input_ids"]):
         ids[:, -1] = ids[:, 0]
-    other = model.module(**{**inputs, "input_ids": ids}).logits
+    other = hooks.logits_of(model, {**inputs, "input_ids": ids})
     before, after = plain[:, :-1].double(), other[:, :-1].double()
     allowed = ALLOWED[plain.dtype.itemsize] * float(before.abs().max().clamp(min=1.0))
     depends = bool((before - after).abs().max() > allowed)

@@ -105,6 +105,11 @@ class Values:
 
 def values(model: Model, layer: Layer) -> Values:
     """W_V of a layer; a sentence where it cannot be read."""
+    if not model.family.table:
+        raise ValueError(
+            f"how {model.name} ({model.family.name}) makes values is known for families in "
+            "headwidget's table only; teach it with hw.register(hw.Family(…, value=…, packed=…))."
+        )
     family, groups, dim = model.family, model.n_kv_heads, layer.head_dim
     name = f"{family.blocks}.{layer.index}.{family.value}"
     module = submodule(layer.block, family.value)

@@ -229,6 +229,7 @@ def _side(side: HeadScores, name: str, grids: Mapping[str, Grid]) -> ComparedSid
         revision=record.revision,
         weights=record.weights,
         family=record.family,
+        heads_found=record.heads_found,
         dtype=record.dtype,
         options=record.options,
         seed=record.seed,

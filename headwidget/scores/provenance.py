@@ -39,6 +39,7 @@ def about(scores: HeadScores) -> list[list[str]]:
     ]
     pairs += [(field, _written(record.sources, field)) for field in _FIELDS]
     pairs += [
+        ("heads", _written(record.sources, "heads_found")),
         ("hooks of the user's", _written(record.sources, "hooks")),
         ("prompts", "one at a time" if any(s.one_by_one for s in record.sources) else ""),
         ("slopes", _slopes(record)),

@@ -132,6 +132,8 @@ class ComparedSide(JsonFields):
     revision: str | None = optional(text)
     weights: str | None = optional(text)
     family: str | None = optional(text)
+    heads_found: str | None = optional(text)
+    """How it was known where the model's heads are."""
     dtype: str | None = optional(text)
     options: Mapping[str, Any] | None = optional(json_object)
     seed: int | None = optional(whole)
@@ -203,6 +205,8 @@ class Record(JsonFields):
     weights: str | None = optional(text)
     """The fingerprint of the model's weights."""
     family: str | None = optional(text)
+    heads_found: str | None = optional(text)
+    """How it was known where the model's heads are."""
     n_kv_heads: int | None = optional(whole)
     dtype: str | None = optional(text)
     device: str | None = optional(text)

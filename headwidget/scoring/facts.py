@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headwidget.models import description
 from headwidget.scores.record import Record, TaskRecord
 from headwidget.scoring.encode import Encoded, has_foil
 from headwidget.scoring.trust import precision
@@ -31,6 +32,7 @@ def of_run(model: Model, options: Any, seed: int, batch_size: int | None) -> Rec
         revision=model.revision,
         weights=model.fingerprint(),
         family=model.family.name,
+        heads_found=description.how(model),
         n_kv_heads=model.n_kv_heads,
         dtype=_dtype(model),
         device=str(model.device),

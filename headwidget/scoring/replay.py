@@ -281,7 +281,7 @@ class Replay:
         columns = slice(head * layer.head_dim, (head + 1) * layer.head_dim)
         lost = part.z[rows, :, columns]
         if fill is not None:
-            lost = lost - fill[head].to(lost.device, lost.dtype)
+            lost = lost - fill[head, : layer.head_dim].to(lost.device, lost.dtype)
         if answer_only:
             at_answer = torch.zeros(lost.shape[:2], dtype=lost.dtype, device=lost.device)
             at_answer.scatter_(1, self.at.to(lost.device), 1)

@@ -28,7 +28,7 @@ MAPPINGS = {
 _SIZES: dict[str, Any] = {
     "vocab_size": tiny.VOCABULARY,
     "pad_token_id": 0,
-    "bos_token_id": None,
+    "bos_token_id": 1,
     "eos_token_id": None,
     "max_position_embeddings": 128,
     "sliding_window": 5,
@@ -74,6 +74,9 @@ _SIZES: dict[str, Any] = {
     "mamba_d_ssm": 64,
     "hidden_size_per_layer_input": 8,
     "vocab_size_per_layer_input": tiny.VOCABULARY,
+    "swa_num_attention_heads": HEADS,
+    "swa_num_key_value_heads": GROUPS,
+    "swa_head_dim": 8,
     "rotary_dim": 4,
     "laurel_rank": 4,
     "index_n_heads": 2,
@@ -106,13 +109,21 @@ _MORE: dict[str, dict[str, Any]] = {
     "nemotron_h": {"layers_block_type": ["mamba", "attention", "moe", "attention"]},
     "reformer": {"is_decoder": True, "attn_layers": ["local"] * 4, "axial_pos_embds": False},
     "roc_bert": {"pronunciation_vocab_size": 64, "shape_vocab_size": 64},
+    "xlm": {"causal": True},
     "xlstm": {"num_heads": 4},
-    "zamba2": {"layers_block_type": ["mamba", "hybrid"] * 2},
+    "zamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "attention_hidden_size": 64},
+    "zamba2": {
+        "layers_block_type": ["linear_attention", "hybrid"] * 2,
+        "attention_hidden_size": 64,
+        "attention_head_dim": 16,
+        "n_mamba_heads": 8,
+        "mamba_headdim": 8,
+    },
     "zaya": {"num_experts_per_tok": 1},
     "gemma3n_text": {
         "layer_types": ["sliding_attention", "full_attention"] * 2,
         "num_kv_shared_layers": 2,
-        "activation_sparsity_pattern": 0.0,
+        "activation_sparsity_pattern": [0.0] * 4,
     },
     "falcon": {"new_decoder_architecture": True},
     "qwen4_exp_text": _HYBRID,
@@ -131,12 +142,15 @@ def config(family: str, kind_of_model: str) -> Any:
         usual = kind(family)
         nested = {name: _small(value) for name, value in vars(usual).items() if _is_config(value)}
         small = {**_small(usual), **nested, **_MORE.get(family, {})}
-        small = {name: 1 if name == "bos_token_id" else size for name, size in small.items()}
         if "is_decoder" in vars(usual) and kind_of_model == "causal":
             small["is_decoder"] = True
         return kind(family, **small)
     except Exception as error:
         raise Unbuildable(_first_line(error)) from error
+
+
+def _is_nested(settings: Any, wanted: Any) -> bool:
+    return type(settings.get_text_config()) is wanted
 
 
 def _is_config(value: Any) -> bool:
@@ -166,12 +180,14 @@ def build(family: str, kind: str = "causal") -> Any:
     logging.disable(logging.ERROR)
     try:
         cls = getattr(transformers, name)
+        if type(settings) is not cls.config_class and _is_nested(settings, cls.config_class):
+            settings = settings.get_text_config()  # the text side of an image-text family
         with torch.device("meta"):
             weights = sum(p.numel() for p in cls(settings).parameters())
         if weights > MOST_WEIGHTS:
             raise Unbuildable(f"{weights:,} weights: not made small")
         torch.manual_seed(0)
-        model = cls(config(family, kind)).eval()
+        model = cls(settings).eval()
     except Unbuildable:
         raise
     except Exception as error:

@@ -1,0 +1,170 @@
+"""Heads found by structure: the same as the table's, proven on the live model, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import headwidget as hw
+from headwidget.models import description, discovery
+from tests.support import every_family, left_alone, tiny
+from tests.support.own_model import PROMPTS, fresh, load, scored
+from tests.support.plain import ablation_by_loop
+
+# ---- discovery ----
+
+
+def by_structure(module: Any) -> hw.Model:
+    """The model, its family hidden from the table."""
+    module.config.model_type = "zebra"
+    return load(module)
+
+
+@pytest.mark.parametrize("family", [f for f in tiny.FAMILIES if f != "gemma3"])
+def test_discovery_finds_what_the_table_says(family: str) -> None:
+    known = tiny.model(family)
+    module = fresh(family)
+    found = discovery.find(module, module.config.get_text_config())
+    for layer, expected in zip(found.layers, known.layers, strict=True):
+        assert (layer.name, layer.index) == (expected.name, expected.index)
+        assert (layer.heads, layer.head_dim) == (expected.heads, expected.head_dim)
+        assert type(layer.attention) is type(expected.attention)
+        # BLOOM's attention adds the residual stream itself: ablation then runs whole forwards
+        assert layer.inside == (expected.inside and family != "bloom")
+    assert found.family.blocks == known.family.blocks
+    assert found.family.head == known.family.head
+
+
+@pytest.mark.parametrize("method", ["gradient", "ablation", "gating", "probe", "patterns"])
+def test_every_method_gives_the_same_by_structure_as_by_the_table(method: str) -> None:
+    tasks = [tiny.task("a"), tiny.task("b", foil=False)]
+    options = {"gating": {"fits": 1, "updates": 2}, "probe": {"folds": 2}}.get(method, {})
+    known, found = load(fresh("qwen3")), by_structure(fresh("qwen3"))
+    ours, table = (
+        hw.score(model, tasks, method, progress=False, **options) for model in (found, known)
+    )
+    for task in table.tasks:
+        np.testing.assert_array_equal(ours.values(task), table.values(task))
+    assert ours.record.heads_found == description.STRUCTURE
+    assert table.record.heads_found == description.TABLE
+
+
+def test_what_needs_the_table_says_so() -> None:
+    model = by_structure(fresh())
+    with pytest.raises(ValueError, match="knows for families in its table, not for"):
+        scored(model, "attribution")
+    with pytest.raises(ValueError, match="is known for families in headwidget's table only"):
+        hw.score(model, "relations", "relations", progress=False)
+
+
+def test_discovery_leaves_the_model_as_it_was() -> None:
+    module = fresh(attention_dropout=0.2)
+    module.train()
+    module.config.model_type = "zebra"
+    before = left_alone.state(module)
+    load(module)
+    assert left_alone.changes(before, left_alone.state(module)) == []
+
+
+def test_discovery_and_proof_take_a_handful_of_short_forwards() -> None:
+    module, tokens = fresh(), []
+    module.model.register_forward_pre_hook(
+        lambda _, args, kwargs: tokens.append(kwargs["input_ids"].numel()), with_kwargs=True
+    )
+    by_structure(module)
+    assert len(tokens) == 6 and sum(tokens) <= 20 * discovery.TOKENS
+
+
+def test_a_model_in_words() -> None:
+    text = by_structure(fresh("gemma2")).describe()
+    assert "zebra, found by structure, proven on load" in text
+    assert "3 layers with attention x 4 heads of 12, 2 key-value heads" in text
+    assert "sliding attention in 2, full attention in 1 layers" in text
+    assert "1 blocks without attention heads" in by_structure(fresh("jamba")).describe()
+
+
+# ---- what cannot be proven ----
+
+
+def test_heads_that_are_normed_together_are_refused() -> None:
+    module = fresh()
+    for block in module.model.layers:
+        attention = block.self_attn
+        attention.o_proj = nn.Sequential(nn.LayerNorm(32), attention.o_proj)
+    with pytest.raises(ValueError, match=r"o_proj\.1 .* one head's output reaches other heads'"):
+        by_structure(module)
+
+
+class Swapped(nn.Linear):
+    """Reads the heads' numbers in another order."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x.unflatten(-1, (4, 8)).transpose(-1, -2).flatten(-2))
+
+
+def test_an_order_of_its_own_inside_the_projection_does_not_matter() -> None:
+    module = fresh()
+    for block in module.model.layers:
+        weight = block.self_attn.o_proj.weight
+        block.self_attn.o_proj = Swapped(32, 32, bias=False)
+        block.self_attn.o_proj.weight = weight
+    model = by_structure(module)  # a linear map all the same: heads are told apart before it
+    np.testing.assert_allclose(
+        scored(model, "ablation"), ablation_by_loop(model, PROMPTS), atol=1e-4
+    )
+    assert not model.layers[0].plain
+
+
+class Squared(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + 0.5 * super().forward(x).square()
+
+
+def test_a_projection_that_is_not_linear_is_refused() -> None:
+    module = fresh()
+    for block in module.model.layers:
+        block.self_attn.o_proj = Squared(32, 32)
+    with pytest.raises(ValueError, match="what the heads write does not add up to its output"):
+        by_structure(module)
+
+
+def test_a_shared_projection_is_refused() -> None:
+    module = fresh()
+    module.model.layers[1].self_attn = module.model.layers[0].self_attn
+    with pytest.raises(ValueError, match="runs 2 times in a forward: layers share it"):
+        by_structure(module)
+
+
+def test_a_causal_model_that_sees_later_tokens_is_refused() -> None:
+    module = fresh()
+    for block in module.model.layers:
+        block.self_attn.is_causal = False
+    module.config.is_causal = False
+    forward = module.model.forward
+
+    def all_seen(*args: Any, **kwargs: Any) -> Any:
+        ids = kwargs["input_ids"]
+        mask = torch.zeros(len(ids), 1, ids.shape[1], ids.shape[1])
+        return forward(*args, **{**kwargs, "attention_mask": mask})
+
+    module.model.forward = all_seen
+    with pytest.raises(ValueError, match="depend on the tokens behind them"):
+        by_structure(module)
+
+
+def test_a_model_without_attention_has_no_heads() -> None:
+    with pytest.raises(ValueError, match="MambaForCausalLM has no attention heads to score"):
+        load(every_family.build("mamba"))
+
+
+def test_layers_with_unequal_numbers_of_heads_are_refused() -> None:
+    module = fresh()
+    other = fresh(num_attention_heads=8, num_key_value_heads=2, head_dim=4)
+    module.model.layers[1] = other.model.layers[1]
+    module.model.rotary_emb = other.model.rotary_emb
+    with pytest.raises(ValueError, match=r"has \d heads and|failed"):
+        by_structure(module)

@@ -1,0 +1,46 @@
+"""``make models``: examine every family and write the table in docs/models.md."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from multiprocessing import get_context
+from pathlib import Path
+
+from tests.support import sixteen_bit
+
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+
+
+def main() -> int:
+    sixteen_bit.limit_where_it_does_not_work()  # before torch is imported
+    import transformers
+
+    from tests.support import every_family, family_table
+
+    sections, wrong = [f"transformers {transformers.__version__}", ""], []
+    with get_context("spawn").Pool(2, _quiet) as pool:
+        for kind, mapping in every_family.MAPPINGS.items():
+            asked = [(family, kind) for family in sorted(mapping)]
+            rows = pool.starmap(family_table.examine, asked, chunksize=4)
+            wrong += [row for row in rows if row.outcome == "wrong"]
+            sections += [family_table.section(kind, rows), ""]
+    before, _, rest = PAGE.read_text().partition(family_table.BEGIN)
+    _, _, after = rest.partition(family_table.END)
+    made = "\n".join([family_table.BEGIN, "", *sections, family_table.END])
+    PAGE.write_text(before + made + after)
+    print("\n".join(f"WRONG: {row.family}: {row.text}" for row in wrong) or f"{PAGE.name} written")
+    return len(wrong)
+
+
+def _quiet() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
