@@ -231,7 +231,7 @@ def _logit_changes(
         written = z @ layer.w_o().detach()[number].float().to(z.device)  # (width,)
         post = posts[row]
         through = written if post is None else post.ahead(written, outputs.written[row][0, -1])
-        through = through.to(outputs.final.device)
+        through = layer.factor * through.to(outputs.final.device)
         normalised = norm.ahead(through, outputs.final[0, -1]).to(u.device)
         logits = (u.to(normalised.dtype) @ normalised).float()
         logits = logits - logits.mean()

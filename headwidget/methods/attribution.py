@@ -6,16 +6,16 @@ The norms on its way keep the scale that they have at this prompt.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from headwidget.models import Layer, Model, hooks, weights
+from headwidget.models import Layer, Model, hooks, straight, weights
 from headwidget.models.foreign import is_hooked_itself
+from headwidget.models.norms import FrozenNorm
 from headwidget.scoring.batch import Batch, batches, correct, forward
 from headwidget.scoring.contract import Chunk, Job, Method, land
 
@@ -25,76 +25,10 @@ class Attribution:
     """Options of ``method="attribution"``: none."""
 
 
-@dataclass(frozen=True, eq=False)
-class FrozenNorm:
-    """A LayerNorm or RMSNorm with its scale held: ``x -> gain * (x [- mean x]) * scale``."""
-
-    gain: Tensor  # (width,)
-    eps: float
-    centred: bool
-
-    @classmethod
-    def of(cls, norm: nn.Module) -> FrozenNorm:
-        """Read off the live module, and checked against it."""
-        parameter = next(norm.parameters(), None)
-        if parameter is None:
-            raise ValueError(
-                f"{type(norm).__name__} has no gain to read, so attribution cannot hold its scale; "
-                "use gradient or ablation."
-            )
-        weight = parameter.detach()
-        width = weight.shape[-1]
-        eps = float(getattr(norm, "eps", None) or getattr(norm, "variance_epsilon", None) or 0.0)
-        centred = isinstance(norm, nn.LayerNorm)
-        probe = torch.linspace(-1.0, 2.0, width, device=weight.device, dtype=weight.dtype)
-        with torch.no_grad():
-            if centred:
-                gain = weight.float()
-            else:  # an RMSNorm of ones is its gain, 1 + weight for Gemma
-                gain = norm(torch.ones_like(probe)).float() * math.sqrt(1 + eps)
-            frozen = cls(gain, eps, centred)
-            bias = norm(torch.zeros_like(probe)).float()
-            x = probe.float()
-            expected = (x - x.mean() if centred else x) * gain * frozen.scale(x) + bias
-            if not torch.allclose(norm(probe).float(), expected, rtol=2e-2, atol=2e-2):
-                kind = type(norm).__name__
-                raise ValueError(
-                    f"{kind} is neither a LayerNorm nor an RMSNorm, so attribution cannot hold "
-                    "its scale; use gradient or ablation."
-                )
-        return frozen
-
-    def scale(self, x: Tensor) -> Tensor:
-        """1 / the size that the norm divides ``x`` by, (…, 1)."""
-        x = x.float()
-        if self.centred:
-            size = x.var(-1, keepdim=True, unbiased=False)
-        else:
-            size = x.pow(2).mean(-1, keepdim=True)
-        return (size + self.eps).rsqrt()
-
-    def ahead(self, part: Tensor, x: Tensor) -> Tensor:
-        """What the norm makes of a ``part`` of ``x``, its scale held at ``x``."""
-        centred = part - part.mean(-1, keepdim=True) if self.centred else part
-        return centred * self.gain.to(part.device) * self.scale(x).to(part.device)
-
-    def back(self, direction: Tensor, x: Tensor) -> Tensor:
-        """The direction before the norm that reads what ``direction`` reads behind it.
-
-        The scale is held at ``x``.
-        """
-        before = direction * self.gain.to(direction.device) * self.scale(x).to(direction.device)
-        return before - before.mean(-1, keepdim=True) if self.centred else before
-
-
 def check(model: Model) -> None:
     """Attribution needs a straight way from a head to the logits, and readable weights."""
-    if not model.family.table:
-        raise ValueError(
-            f"attribution follows what a head writes straight to the logits, through norms and "
-            f"factors that headwidget knows for families in its table, not for {model.name} "
-            f"({model.family.name}); use method='gradient' or 'ablation'."
-        )
+    if not model.family.table and not model.encoder:
+        straight.find(model)
     if model.final_norm is None:
         raise ValueError(
             f"attribution follows what a head writes straight to the logits, but {model.name} "
@@ -141,12 +75,13 @@ def norms(model: Model) -> tuple[FrozenNorm, list[FrozenNorm | None]]:
     Reading a norm calls it, so the model's lock is held: hooks of others must not see it.
     """
     assert model.final_norm is not None  # checked
+    like = model.layers[0].w_o()[0, 0].detach()  # (width,)
     with model.lock:
         behind_w_o = [
-            FrozenNorm.of(layer.post_norm) if layer.post_norm is not None else None
+            FrozenNorm.of(layer.post_norm, like) if layer.post_norm is not None else None
             for layer in model.layers
         ]
-        return FrozenNorm.of(model.final_norm), behind_w_o
+        return FrozenNorm.of(model.final_norm, like), behind_w_o
 
 
 def run(job: Job) -> Iterator[Chunk]:
@@ -215,6 +150,7 @@ class HeadOutputs:
         direction = direction.to(z.device)
         if post is not None:
             direction = post.back(direction, self.written[row])
+        direction = direction * layer.factor
         read = torch.einsum("bkw,hdw->bkhd", direction, layer.w_o().detach().float())
         return (z * read).sum((1, 3))
 

@@ -25,6 +25,8 @@ class Layer:
     head_dim: int
     inside: bool
     """Is the projection part of the attention module, whose output is then projected?"""
+    factor: float = 1.0
+    """What the model multiplies the layer's write by, on its way to the logits."""
     kind: str = ""
     """What sort of attention it is, as the configuration names it ("sliding_attention")."""
 

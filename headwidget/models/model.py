@@ -33,12 +33,7 @@ class Model:
         """The wrappers that were taken off."""
         module = self.module
         self.tokenizer = tokenizer
-        if not hasattr(getattr(module, "config", None), "get_text_config"):
-            raise TypeError(
-                "hw.load takes a model of transformers, which has a config; got a "
-                f"{type(module).__name__}."
-            )
-        self.config: Any = module.config
+        self.config = _config(module)
         self.name: str = name or _name(self.config) or type(module).__name__
         self.revision: str | None = getattr(self.config, "_commit_hash", None)
         text: Any = self.config.get_text_config()
@@ -69,6 +64,8 @@ class Model:
         """Does a prompt that goes on from a prefix's keys and values give something else?"""
         self.forgets = True
         """Does the model take a cache that keeps nothing? Else it runs without a cache."""
+        self.no_straight_way: str | None = None
+        """Why attribution has no straight way to follow, where that was found out."""
         self.unembeds = True
         """Is the unembedding a module that runs? Else logits are computed at all positions."""
         self.checked: int | None = None
@@ -223,6 +220,15 @@ class Model:
             f"Model({self.name}, {self.family.name}, {layers} layers x {heads} heads of "
             f"{self.head_dim}, {self.dtype}, {self.device})"
         )
+
+
+def _config(module: Any) -> Any:
+    if not hasattr(getattr(module, "config", None), "get_text_config"):
+        raise TypeError(
+            "hw.load takes a model of transformers, which has a config; got a "
+            f"{type(module).__name__}."
+        )
+    return module.config
 
 
 def _unembedding(module: Any) -> nn.Module:

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import headwidget as hw
-from headwidget.methods import attribution as attribution_module
 from headwidget.models import hooks
+from headwidget.models.norms import FrozenNorm
 from headwidget.scoring.batch import Batch, collate, forward, log_probability
 from headwidget.scoring.encode import encode
 from headwidget.scoring.prefix import shared_prefix
@@ -241,7 +241,7 @@ def test_attribution_refuses_a_norm_that_it_does_not_know() -> None:
     norm = torch.nn.BatchNorm1d(4)
     norm.forward = lambda x: torch.tanh(x) * 3  # type: ignore[method-assign, assignment]
     with pytest.raises(ValueError, match="neither a LayerNorm nor an RMSNorm"):
-        attribution_module.FrozenNorm.of(norm)
+        FrozenNorm.of(norm)
 
 
 @pytest.mark.parametrize("method", ["ablation", "gradient", "attribution"])

@@ -11,9 +11,10 @@ from torch import nn
 
 import headwidget as hw
 from headwidget.models import description, discovery
+from headwidget.scoring.encode import encode
 from tests.support import every_family, left_alone, tiny
 from tests.support.own_model import PROMPTS, fresh, load, scored
-from tests.support.plain import ablation_by_loop
+from tests.support.plain import ablation_by_loop, heads_outputs
 
 # ---- discovery ----
 
@@ -55,8 +56,6 @@ def test_every_method_gives_the_same_by_structure_as_by_the_table(method: str) -
 
 def test_what_needs_the_table_says_so() -> None:
     model = by_structure(fresh())
-    with pytest.raises(ValueError, match="knows for families in its table, not for"):
-        scored(model, "attribution")
     with pytest.raises(ValueError, match="is known for families in headwidget's table only"):
         hw.score(model, "relations", "relations", progress=False)
 
@@ -168,3 +167,75 @@ def test_layers_with_unequal_numbers_of_heads_are_refused() -> None:
     module.model.rotary_emb = other.model.rotary_emb
     with pytest.raises(ValueError, match=r"has \d heads and|failed"):
         by_structure(module)
+
+
+# ---- the straight way to the logits ----
+
+STRAIGHT = [
+    family
+    for family in tiny.DECODERS
+    if family not in ("gemma3", "opt")  # one is no text model; the other flattens its positions
+]
+
+
+@pytest.mark.parametrize("family", STRAIGHT)
+def test_attribution_by_structure_is_that_of_the_table(family: str) -> None:
+    expected, ours = (
+        scored(model, "attribution") for model in (load(fresh(family)), by_structure(fresh(family)))
+    )
+    np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
+
+
+def direct(model: hw.Model, norm: Any, factor: float) -> np.ndarray:
+    """Attribution by its definition: one token of an answer, one of a foil, an RMSNorm."""
+    values = []
+    for example in encode(LETTERS, model).examples:
+        seen: list[torch.Tensor] = []
+        handle = norm.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+        heads = heads_outputs(model, example)
+        handle.remove()
+        at, stream = example.at[0], seen[0][0]
+        scale = (stream[at].square().mean() + model.config.rms_norm_eps).rsqrt()
+        u = model.unembedding.weight
+        towards = (u[example.answer[0]] - u[example.foil]) * norm.weight * scale * factor
+        values.append(
+            [
+                [float(z[0, at, h] @ layer.w_o()[h] @ towards) for h in range(layer.heads)]
+                for z, layer in zip(heads, model.layers)
+            ]
+        )
+    return np.array(values)
+
+
+LETTERS = hw.Task("letters", [("abc", "d", "e"), ("ab", "c", "x")])
+
+
+def granite() -> Any:
+    module = every_family.build("granite")
+    for block in module.model.layers:
+        block.residual_multiplier = 0.3
+    module.config.logits_scaling = 4.0
+    return module, 0.3 / 4.0
+
+
+def minicpm() -> Any:
+    module = every_family.build("minicpm3")
+    text = module.config
+    depth = text.scale_depth / text.num_hidden_layers**0.5
+    return module, depth * text.dim_model_base / text.hidden_size
+
+
+@pytest.mark.parametrize("build", [granite, minicpm])
+def test_factors_on_the_way_to_the_logits_are_part_of_attribution(build: Any) -> None:
+    module, factor = build()
+    model = load(module)
+    with torch.no_grad():
+        expected = direct(model, module.model.norm, factor)
+    ours = hw.score(model, LETTERS, "attribution", progress=False).values("letters")
+    np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-5)
+    assert abs(factor - 1) > 0.1
+
+
+def test_a_family_without_a_straight_way_says_so() -> None:
+    with pytest.raises(ValueError, match="so there is no such straight way that headwidget can"):
+        scored(load(every_family.build("roberta-prelayernorm")), "attribution")

@@ -138,11 +138,13 @@ def test_weights_that_are_not_loaded_are_told() -> None:
         scored(load(module), "ablation")
 
 
-def test_attribution_names_a_norm_without_gain() -> None:
-    module = fresh()
-    module.model.norm = nn.RMSNorm(32, elementwise_affine=False)
-    with pytest.raises(ValueError, match="RMSNorm has no gain to read"):
-        scored(load(module), "attribution")
+def test_attribution_takes_a_norm_without_weights() -> None:
+    module, plain = fresh(), fresh()
+    module.model.norm = nn.RMSNorm(32, elementwise_affine=False, eps=plain.config.rms_norm_eps)
+    with torch.no_grad():
+        plain.model.norm.weight.fill_(1.0)
+    ours, expected = (scored(load(each), "attribution") for each in (module, plain))
+    np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
 # ---- torch's defaults ----
