@@ -19,12 +19,13 @@ layer, and would have to find the values in fused projections first. Kernels out
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -57,10 +58,15 @@ def read(model: Model, take: Take, rows: Sequence[int] | None = None) -> Altered
     chosen = range(len(model.layers)) if rows is None else rows
     ran: set[int] = set()
 
-    def place(row: int, layer: Layer) -> Callable[..., Any]:
-        inner = layer.attention.forward
+    def place(rows: list[int]) -> Callable[..., Any]:
+        first, calls = model.layers[rows[0]], itertools.count()
+        inner, by_turn = first.attention.forward, {model.layers[row].turn: row for row in rows}
 
         def forward(*args: Any, **kwargs: Any) -> Any:
+            row = by_turn.get(next(calls) % first.turns)
+            if row is None:
+                return inner(*args, **kwargs)
+            layer = model.layers[row]
             ran.add(row)
             with _Watcher(layer, lambda heads, weights: take(row, heads, weights)) as watcher:
                 out = inner(*args, **kwargs)
@@ -75,8 +81,10 @@ def read(model: Model, take: Take, rows: Sequence[int] | None = None) -> Altered
         if missing := [model.layers[row] for row in chosen if row not in ran]:
             raise RuntimeError(_unreached(model, missing[0], 0))
 
-    layers = [(row, model.layers[row]) for row in chosen]
-    stand_ins = [hooks.stand_in(layer.attention, place(row, layer)) for row, layer in layers]
+    by_module: dict[nn.Module, list[int]] = {}  # several rows where layers share their modules
+    for row in chosen:
+        by_module.setdefault(model.layers[row].attention, []).append(row)
+    stand_ins = [hooks.stand_in(module, place(rows)) for module, rows in by_module.items()]
     return Altered(hooks.together(*stand_ins).make, check)
 
 

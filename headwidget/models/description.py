@@ -26,8 +26,10 @@ def describe(model: Model) -> str:
         f"{model.n_kv_heads} key-value heads",
         f"output projections: {model.family.blocks}.*.{model.family.projection}",
     ]
-    if others := len(model.blocks) - layers:
+    if (others := len(model.blocks) - layers) > 0:
         lines.append(f"{others} blocks without attention heads: run, not scored")
+    if model.layers[0].turns > 1:
+        lines.append("layers share their modules: a layer is one of the calls in a forward")
     kinds = Counter(layer.kind for layer in model.layers if layer.kind)
     if len(kinds) > 1:
         counts = ", ".join(f"{kind.replace('_', ' ')} in {n}" for kind, n in kinds.items())

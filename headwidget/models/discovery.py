@@ -74,24 +74,37 @@ def find(module: Any, text: Any) -> Found:
     trace = traced(module)
     if not trace.attended:
         raise ValueError(_no_heads(module, text))
-    places = [(attended, _projection(attended)) for attended in trace.attended]
-    _check_called_once(module, trace, [projection for _, projection in places])
+    places = _one_each([(attended, _projection(attended)) for attended in trace.attended])
     holder = _holder(module, [call.name for _, call in places])
-    prefix = f"{holder}."
-    layers: dict[int, Layer] = {}
-    for attended, projection in places:
-        index = int(projection.name.removeprefix(prefix).split(".", 1)[0])
-        layer = _layer(module, prefix, index, attended, projection, text)
-        if (twin := layers.setdefault(index, layer)) is not layer:
-            if twin.projection is layer.projection:
-                continue  # attention in several pieces; the proof tells whether they fit
-            raise ValueError(
-                f"block {index} of {type(module).__name__} holds two attentions, {twin.name} and "
-                f"{layer.name}; headwidget scores one in each block."
-            )
+    turns = Counter(id(call.module) for _, call in places)
+    _check_calls(module, trace, [call for _, call in places], turns)
+    shared = max(turns.values()) > 1
+    layers: list[Layer] = []
+    for number, (attended, projection) in enumerate(places):
+        layer = _layer(module, f"{holder}.", attended, projection, text)
+        if shared:  # layers are numbered by their calls
+            layer.turns, layer.index = turns[id(projection.module)], number
+            layer.turn = sum(other.projection is layer.projection for other in layers)
+        layers.append(layer)
+    _check_one_a_block(module, layers)
     blocks = tuple(module.get_submodule(holder))
-    ordered = tuple(layers[index] for index in sorted(layers))
-    return Found(_family(module, holder, ordered[0], prefix), blocks, ordered)
+    ordered = tuple(sorted(layers, key=lambda layer: layer.index))
+    return Found(_family(module, holder, ordered[0]), blocks, ordered)
+
+
+def _one_each(places: list[tuple[Attended, Call]]) -> list[tuple[Attended, Call]]:
+    """One attention for each call of a projection: some compute it in several pieces."""
+    return list({id(call): (attended, call) for attended, call in places}.values())
+
+
+def _check_one_a_block(module: nn.Module, layers: Sequence[Layer]) -> None:
+    first: dict[int, Layer] = {}
+    for layer in layers:
+        if (twin := first.setdefault(layer.index, layer)) is not layer:
+            raise ValueError(
+                f"block {layer.index} of {type(module).__name__} holds two attentions, {twin.name} "
+                f"and {layer.name}; headwidget scores one in each block."
+            )
 
 
 # ---- the forward that is watched ----
@@ -258,14 +271,17 @@ def _projection(attended: Attended) -> Call:
     )
 
 
-def _check_called_once(module: nn.Module, trace: Trace, projections: Sequence[Call]) -> None:
-    """Refuse a projection that runs several times: its heads would have several scores."""
+def _check_calls(
+    module: nn.Module, trace: Trace, projections: Sequence[Call], turns: Counter[int]
+) -> None:
+    """Refuse projections that also run without attention, or unequally often."""
     counts = Counter(id(call.module) for call in trace.calls)
     for call in projections:
-        if (count := counts[id(call.module)]) > 1:
+        count = counts[id(call.module)]
+        if count != turns[id(call.module)] or len(set(turns.values())) > 1:
             raise ValueError(
-                f"{call.name} of {type(module).__name__} runs {count} times in a forward: layers "
-                "share it, so headwidget cannot tell their heads apart."
+                f"{call.name} of {type(module).__name__} runs {count} times in a forward, others "
+                "less often: layers share it in part, so headwidget cannot tell their heads apart."
             )
 
 
@@ -291,8 +307,9 @@ def _holder(module: nn.Module, names: Sequence[str]) -> str:
 
 
 def _layer(
-    module: nn.Module, prefix: str, index: int, attended: Attended, projection: Call, text: Any
+    module: nn.Module, prefix: str, attended: Attended, projection: Call, text: Any
 ) -> Layer:
+    index = int(projection.name.removeprefix(prefix).split(".", 1)[0])
     heads = attended.heads
     width = in_width(projection.module)
     assert width is not None  # it was chosen by its width
@@ -331,9 +348,10 @@ def _same(a: Tensor | None, b: Tensor | None) -> bool:
     return a is not None and b is not None and a.shape == b.shape and torch.equal(a, b)
 
 
-def _family(module: Any, holder: str, first: Layer, prefix: str) -> Family:
+def _family(module: Any, holder: str, first: Layer) -> Family:
     """What a table would say of the model."""
-    block = f"{prefix}{first.index}."
+    number = first.name.removeprefix(f"{holder}.").split(".", 1)[0]
+    block = f"{holder}.{number}."
     names = {id(part): name for name, part in module.named_modules()}
     return Family(
         name=str(getattr(module.config, "model_type", type(module).__name__)),

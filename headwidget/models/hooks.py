@@ -8,6 +8,7 @@ that are there, so z is what the projection receives, whatever others did to it 
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -209,6 +210,17 @@ def watch(module: nn.Module, see: Callable[[Any, Any, Any], None]) -> Altered:
     return Altered(lambda undo: undo(module.register_forward_hook(hook, with_kwargs=True).remove))
 
 
+def watch_turn(module: nn.Module, layer: Layer, see: Callable[[Any, Any, Any], None]) -> Altered:
+    """:func:`watch` of a module of a layer, called for the layer's own turn only."""
+    calls = itertools.count()
+
+    def in_turn(args: Any, kwargs: Any, output: Any) -> None:
+        if next(calls) % layer.turns == layer.turn:
+            see(args, kwargs, output)
+
+    return watch(module, in_turn)
+
+
 def watch_all(
     module: nn.Module,
     enter: Callable[[str, nn.Module, Any, Any], Any],
@@ -378,8 +390,10 @@ def on_projections(model: Model, hook: Callable[[int, Layer, Tensor], Tensor | N
     def place(
         row: int, layer: Layer
     ) -> Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]:
+        calls = itertools.count()
+
         def before(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-            if not mine():
+            if not mine() or next(calls) % layer.turns != layer.turn:
                 return None
             check_stop()
             if not args:

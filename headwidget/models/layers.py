@@ -25,6 +25,10 @@ class Layer:
     head_dim: int
     inside: bool
     """Is the projection part of the attention module, whose output is then projected?"""
+    turn: int = 0
+    """Where layers share their modules (ALBERT): which call of them in a forward it is."""
+    turns: int = 1
+    """How often the modules are called in a forward."""
     factor: float = 1.0
     """What the model multiplies the layer's write by, on its way to the logits."""
     kind: str = ""

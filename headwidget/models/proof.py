@@ -1,6 +1,6 @@
 """Proof, on the live model, that what discovery found are the heads.
 
-Four short forwards of random tokens. Gates of 1 change nothing, bit for bit. What heads write
+Five short forwards of random tokens. Gates of 1 change nothing, bit for bit. What heads write
 adds up to the projection's output. What one head computes reaches its own slice of the
 projection's input and no other. And a causal model's answers do not depend on later tokens.
 What cannot be proven is refused with a sentence that names the module.
@@ -80,7 +80,8 @@ def _prove_gates(model: Model, inputs: dict[str, Any], plain: Tensor) -> None:
         def see(args: Any, kwargs: Any, out: Any) -> None:
             seen[row] = args[0], out
 
-        return hooks.watch(model.layers[row].projection, see)
+        layer = model.layers[row]
+        return hooks.watch_turn(layer.projection, layer, see)
 
     ones = torch.ones(model.shape, dtype=torch.float32, device=model.device)
     watches = [note(row) for row in range(len(model.layers))]

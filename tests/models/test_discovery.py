@@ -12,9 +12,9 @@ from torch import nn
 import headwidget as hw
 from headwidget.models import description, discovery
 from headwidget.scoring.encode import encode
-from tests.support import every_family, left_alone, tiny
+from tests.support import every_family, family_table, left_alone, tiny
 from tests.support.own_model import PROMPTS, fresh, load, scored
-from tests.support.plain import ablation_by_loop, heads_outputs
+from tests.support.plain import ablation_by_loop, heads_outputs, slopes_by_steps
 
 # ---- discovery ----
 
@@ -131,11 +131,28 @@ def test_a_projection_that_is_not_linear_is_refused() -> None:
         by_structure(module)
 
 
-def test_a_shared_projection_is_refused() -> None:
+def test_a_projection_that_some_layers_share_is_refused() -> None:
     module = fresh()
     module.model.layers[1].self_attn = module.model.layers[0].self_attn
-    with pytest.raises(ValueError, match="runs 2 times in a forward: layers share it"):
+    with pytest.raises(ValueError, match="runs 2 times in a forward, others less often"):
         by_structure(module)
+
+
+@pytest.mark.parametrize("method", ["ablation", "gradient", "patterns"])
+def test_layers_that_share_all_modules_are_told_apart_by_their_calls(method: str) -> None:
+    model = load(every_family.build("albert", "masked"))
+    assert model.shape == (4, 4) and len(model.blocks) == 1
+    assert "layers share their modules" in model.describe()
+    task = family_table.MASKED
+    ours = hw.score(model, task, method, progress=False)
+    if method == "patterns":
+        name = ours.tasks[0]
+        assert np.ptp(ours.values(name).mean(0), axis=0).max() > 1e-3, "layers must differ"
+        return
+    definition = {"ablation": ablation_by_loop, "gradient": slopes_by_steps}[method]
+    np.testing.assert_allclose(
+        ours.values("letters"), definition(model, task), rtol=5e-3, atol=2e-3
+    )
 
 
 def test_a_causal_model_that_sees_later_tokens_is_refused() -> None:

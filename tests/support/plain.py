@@ -6,6 +6,7 @@ all others, so that z is what the output projection receives.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,9 +24,13 @@ def log_p(model: hw.Model, example: Encoded, changes: dict[int, Change]) -> floa
     """log p(answer) with the heads of some layers changed."""
     handles = []
     for row, change in changes.items():
-        layer = model.layers[row]
+        layer, calls = model.layers[row], itertools.count()
 
-        def before(_: Any, args: Any, change: Change = change, layer: Any = layer) -> Any:
+        def before(
+            _: Any, args: Any, change: Change = change, layer: Any = layer, calls: Any = calls
+        ) -> Any:
+            if next(calls) % layer.turns != layer.turn:  # layers that share their modules
+                return None
             z = args[0].reshape(*args[0].shape[:-1], layer.heads, layer.head_dim)
             return (change(z, example).reshape(args[0].shape), *args[1:])
 
