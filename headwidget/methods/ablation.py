@@ -89,23 +89,27 @@ def _can_replay(job: Job, runs: Sequence[int], fill: Tensor | None) -> bool:
 def _replays(job: Job, runs: Sequence[int], fill: Tensor | None) -> bool:
     """Does a replay give what a plain forward gives, with a head off?
 
-    Tried on a few prompts with a head of the lowest layer, of the highest, and of one
-    between. The host waits for the answer, so this comes before the loop.
+    Tried on a few prompts with a head of the lowest layer, from which every block is run
+    again; for a model's first task also of the highest and of one between. The host waits for
+    the answer, so this comes before the loop.
     """
     model, last_only = job.model, job.options.where == "last"
     rng, top = random.Random(job.seed), len(model.layers) - 1
-    sampled = {row: rng.randrange(model.n_heads) for row in {0, rng.randrange(top + 1), top}}
+    rows = {0} if model.replayed == model.checked else {0, rng.randrange(top + 1), top}
+    sampled = {row: rng.randrange(model.n_heads) for row in rows}
     differences = []  # (batch,) each
     with hooks.scoring(model):
         replay = Replay(model, runs, [job.task.examples[i] for i in runs])
-        for row in range(top + 1):
+        for row in range(max(rows) + 1):
             replay.step()
             if (head := sampled.get(row)) is not None:
                 stand_in = None if fill is None else fill[row]
                 (replayed,) = replay.without([head], stand_in, answer_only=last_only)
                 plain = _ablated(model, replay.batch, row, head, fill, last_only)
                 differences.append(replay.off(plain, replayed))
-        return bool(torch.stack(differences).max() <= trust.allowed(model))
+        same = bool(torch.stack(differences).max() <= trust.allowed(model))
+    model.replayed = model.checked if same else None
+    return same
 
 
 def _head_by_head(job: Job, fill: Tensor | None) -> Iterator[Chunk]:

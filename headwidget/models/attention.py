@@ -141,7 +141,9 @@ class _Watcher(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if func is functional.scaled_dot_product_attention:
+        if func is functional.scaled_dot_product_attention and _of_prompt(
+            *args[:2], **kwargs or {}
+        ):
             for heads, weights in _again(*args, **(kwargs or {})):
                 self.see(heads, weights)
         elif func in _SOFTMAX and (softmax := self.of_tokens(out)) is not None:
@@ -149,7 +151,9 @@ class _Watcher(TorchFunctionMode):
             self.softmax = softmax
         elif func in _PRODUCTS and self.softmax is not None:
             factor, shape = args[0], self.softmax.shape
-            if factor.numel() == self.softmax.numel() and factor.shape[-2:] == shape[-2:]:
+            if factor.shape[-2:] == (shape[-2], shape[-1] + 1):  # a key of its own, no sink
+                self.softmax = None
+            elif factor.numel() == self.softmax.numel() and factor.shape[-2:] == shape[-2:]:
                 self.softmax = factor.reshape(shape)
                 self.end()
         return out
@@ -175,6 +179,11 @@ class _Watcher(TorchFunctionMode):
         if out.dim() != 4 or out.shape[1] != heads or out.shape[3] - out.shape[2] not in (0, 1):
             return None
         return out[..., : out.shape[2]]
+
+
+def _of_prompt(query: Tensor, key: Tensor, **_: Any) -> bool:
+    """Are queries and keys those of the same tokens?"""
+    return query.dim() == 4 and query.shape[2] == key.shape[2]
 
 
 def _again(

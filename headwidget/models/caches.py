@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -58,7 +59,8 @@ def nothing_kept(model: Model) -> dict[str, Any]:
     if model.encoder:
         return {}
     if model.hybrid or not model.forgets:  # transformers gives it a cache of another class
-        return {"use_cache": False}
+        takes = inspect.signature(model.module.forward).parameters
+        return {"use_cache": False} if "use_cache" in takes else {}
     return kept_in(ForgetfulCache())
 
 

@@ -24,6 +24,7 @@ from headwidget.models import hooks
 from headwidget.models.altering import Altered, Undo, entered
 from headwidget.models.families import Family, Prediction
 from headwidget.models.layers import Layer
+from headwidget.models.locks import SharedLock
 from headwidget.models.weights import in_width
 
 TOKENS = 7
@@ -75,6 +76,7 @@ def find(module: Any, text: Any) -> Found:
     if not trace.attended:
         raise ValueError(_no_heads(module, text))
     places = _one_each([(attended, _projection(attended)) for attended in trace.attended])
+    _check_heads(module, text, [attended for attended, _ in places])
     holder = _holder(module, [call.name for _, call in places])
     turns = Counter(id(call.module) for _, call in places)
     _check_calls(module, trace, [call for _, call in places], turns)
@@ -94,7 +96,42 @@ def find(module: Any, text: Any) -> Found:
 
 def _one_each(places: list[tuple[Attended, Call]]) -> list[tuple[Attended, Call]]:
     """One attention for each call of a projection: some compute it in several pieces."""
-    return list({id(call): (attended, call) for attended, call in places}.values())
+    first: dict[int, tuple[Attended, Call]] = {}
+    for attended, call in places:
+        twin, _ = first.setdefault(id(call), (attended, call))
+        if twin.heads != attended.heads:
+            raise ValueError(
+                f"{call.name} takes what two attentions of {twin.heads} and {attended.heads} heads "
+                "give, so there is no one number of heads in it."
+            )
+    return list(first.values())
+
+
+def _check_heads(module: nn.Module, text: Any, attended: Sequence[Attended]) -> None:
+    """Refuse a number of heads that the configuration does not have, and one head alone.
+
+    A model may compute its heads one by one, or in groups, and a single head cannot be told
+    from others in any proof.
+    """
+    words = ("dim", "size", "kv", "key_value")
+    counts = {
+        value
+        for name, value in vars(text).items()
+        if "head" in name and type(value) is int and not any(word in name for word in words)
+    }
+    for heads in sorted({each.heads for each in attended}):
+        if heads == 1 or (counts and heads not in counts):
+            told = ", ".join(map(str, sorted(counts))) or "no number"
+            raise ValueError(
+                f"{type(module).__name__} computes attention for {heads} heads at a time, and its "
+                f"configuration tells {told}, so it is not known which numbers are one head's."
+            )
+    for name, part in module.named_modules():
+        if isinstance(part, nn.MultiheadAttention):
+            raise ValueError(
+                f"{name} of {type(module).__name__} is torch's MultiheadAttention, which uses its "
+                "output projection's weight directly, so its heads cannot be reached."
+            )
 
 
 def _check_one_a_block(module: nn.Module, layers: Sequence[Layer]) -> None:
@@ -115,28 +152,43 @@ def traced(module: Any) -> Trace:
     trace = Trace()
     tokens = random_tokens(module, 1).expand(2, -1).contiguous()
     with still(module), _watched(module, trace):
-        try:
-            module(input_ids=tokens, **no_cache(module))
-        except Exception as error:
-            lines = str(error).splitlines() or [""]
-            raise ValueError(
-                f"{type(module).__name__} is of a family that is not in headwidget's table, and "
-                f"its heads could not be looked for: a forward of {TOKENS} random tokens failed "
-                f"({type(error).__name__}: {lines[0][:200]})."
-            ) from error
+        module(input_ids=tokens, **no_cache(module))
     return trace
 
 
+def in_words(module: nn.Module, error: Exception) -> ValueError:
+    """An error of a model's own code, met while its heads were looked for."""
+    lines = str(error).splitlines() or [""]
+    return ValueError(
+        f"{type(module).__name__} is of a family that is not in headwidget's table, and its heads "
+        f"could not be looked for: a forward of {TOKENS} random tokens failed "
+        f"({type(error).__name__}: {lines[0][:200]})."
+    )
+
+
 def still(module: nn.Module) -> Altered:
-    """Evaluation mode, and nothing kept for a backward."""
-    training = [part for part in module.modules() if part.training]
+    """Evaluation mode, nothing kept for a backward, and buffers given back afterwards.
+
+    Marks are NaN, which a module that counts or observes would keep. Other threads that
+    score a model with some of the modules wait meanwhile.
+    """
+    lock = SharedLock(module.modules())
 
     def make(undo: Undo) -> None:
-        undo(lambda: hooks.set_all(training, "training", True))
-        hooks.set_all(training, "training", False)
+        lock.take(undo)
+        buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+        undo(lambda: _give_back(buffers))
+        hooks.switch_modes(list(module.modules()), undo)
         entered(torch.no_grad(), undo)
 
     return Altered(make)
+
+
+def _give_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
+    with torch.no_grad():
+        for buffer, before in buffers:
+            if buffer.shape == before.shape and not buffer.is_meta:
+                buffer.copy_(before)
 
 
 def random_tokens(module: Any, rows: int, seed: int = 0) -> Tensor:

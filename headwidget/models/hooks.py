@@ -297,20 +297,9 @@ def evaluating(model: Model) -> Altered:
         model.check_in_place()
         everything = list(model.module.modules())
         modules.extend(m for m in everything if not packs_its_weight(m))
-        training = [m for m in modules if m.training]
-        compiled = [m for m in everything if m._compiled_call_impl is not None]
-        packing = [m for m in everything if packs_its_weight(m) and not m.training]
-        if compiled:
-            calls = [m._compiled_call_impl for m in compiled]
-            undo(lambda: _give_back(compiled, calls))
-            set_all(compiled, "_compiled_call_impl", None)
-        if packing:  # they have no dropout, and pack their weights in evaluation mode only
-            undo(lambda: set_all(packing, "training", False))
-            set_all(packing, "training", True)
-        if training:
+        if any(m.training for m in modules):
             undo(model.blocks[0].register_forward_pre_hook(count).remove)
-            undo(lambda: set_all(training, "training", True))
-            set_all(training, "training", False)
+        switch_modes(everything, undo)
         undo(look_around)
 
     def look_around() -> None:  # before the modes are given back
@@ -330,6 +319,23 @@ def evaluating(model: Model) -> Altered:
             )
 
     return Altered(make, check)
+
+
+def switch_modes(everything: list[nn.Module], undo: Undo) -> None:
+    """Evaluation mode, uncompiled, as a step of an alteration."""
+    training = [m for m in everything if m.training and not packs_its_weight(m)]
+    compiled = [m for m in everything if m._compiled_call_impl is not None]
+    packing = [m for m in everything if packs_its_weight(m) and not m.training]
+    if compiled:
+        calls = [m._compiled_call_impl for m in compiled]
+        undo(lambda: _give_back(compiled, calls))
+        set_all(compiled, "_compiled_call_impl", None)
+    if packing:  # they have no dropout, and pack their weights in evaluation mode only
+        undo(lambda: set_all(packing, "training", False))
+        set_all(packing, "training", True)
+    if training:
+        undo(lambda: set_all(training, "training", True))
+        set_all(training, "training", False)
 
 
 def set_all(modules: list[nn.Module], name: str, value: Any) -> None:

@@ -46,7 +46,7 @@ class Model:
             heads = text.num_attention_heads
             self.blocks, self.layers = _find_layers(module, known, heads, text)
         else:
-            place = discovery.find(module, text)
+            place = _discovered(module, text)
             self.family, self.blocks, self.layers = place.family, place.blocks, place.layers
         self.n_heads: int = _same_heads(self.layers)
         self.n_kv_heads: int = _kv_heads(text, self.n_heads)
@@ -57,6 +57,12 @@ class Model:
         """Longest input before longrope switches to its long factors; None without longrope."""
         self.unembedding = _unembedding(module)
         self.shared_lock = SharedLock(self._altered_modules())
+        self._nothing_checked()
+        if not self.family.table:
+            _prove(self)
+
+    def _nothing_checked(self) -> None:
+        """What is found out about the live model, before anything is."""
         self.batch_dependent = False
         """Does the answer to a prompt depend on the prompts beside it? Found out by
         :func:`headwidget.scoring.trust.check`."""
@@ -70,12 +76,12 @@ class Model:
         """Is the unembedding a module that runs? Else logits are computed at all positions."""
         self.checked: int | None = None
         """The state of the model when that check was last passed."""
+        self.replayed: int | None = -1
+        """The state of the model when ablation last found that it can be replayed."""
         self.checked_lengths = range(0)
         """The lengths of the prompts that it was passed with, in tokens."""
         self.disturbances: set[str] = set()
         """What other threads did to the model while it was scored, in sentences."""
-        if not self.family.table:
-            proof.prove(self)
 
     def _altered_modules(self) -> list[nn.Module]:
         """The modules whose sharing makes two models share a lock: experts need none each."""
@@ -265,6 +271,25 @@ def _known(module: Any) -> Family | None:
     return None if turned else family
 
 
+def _discovered(module: Any, text: Any) -> discovery.Found:
+    """Discovery; whatever a model's own code raises is told in words."""
+    try:
+        return discovery.find(module, text)
+    except ValueError:
+        raise
+    except Exception as error:
+        raise discovery.in_words(module, error) from error
+
+
+def _prove(model: Model) -> None:
+    try:
+        proof.prove(model)
+    except ValueError:
+        raise
+    except Exception as error:
+        raise discovery.in_words(model.module, error) from error
+
+
 def _same_heads(layers: tuple[Layer, ...]) -> int:
     """How many heads a layer has: scores are a table of layers and heads."""
     counts = {layer.heads: layer for layer in reversed(layers)}
@@ -342,8 +367,8 @@ def _kv_heads(text: Any, heads: int) -> int:
     if text.model_type == "falcon" and not text.new_decoder_architecture:
         return 1 if text.multi_query else heads
     for key in ("num_key_value_heads", "num_kv_heads"):
-        if (count := getattr(text, key, None)) is not None:
-            return int(count)
+        if type(count := getattr(text, key, None)) is int:
+            return count
     return heads
 
 

@@ -1,6 +1,6 @@
 """Proof, on the live model, that what discovery found are the heads.
 
-Five short forwards of random tokens. Gates of 1 change nothing, bit for bit. What heads write
+Six short forwards of random tokens. Gates of 1 change nothing, bit for bit. What heads write
 adds up to the projection's output. What one head computes reaches its own slice of the
 projection's input and no other. And a causal model's answers do not depend on later tokens.
 What cannot be proven is refused with a sentence that names the module.
@@ -30,7 +30,7 @@ ROUNDED = 0.1
 
 def prove(model: Model) -> None:
     """Raise where the model's layers and heads are not what they are taken for."""
-    with hooks.scoring(model):
+    with discovery.still(model.module), hooks.scoring(model):
         inputs = {
             "input_ids": discovery.random_tokens(model.module, 1),
             **discovery.no_cache(model.module),
@@ -57,7 +57,12 @@ def _plain(model: Model, inputs: dict[str, Any]) -> Tensor:
             f"{model.name} was fed {inputs['input_ids'].shape[1]} tokens and answers at "
             f"{logits.shape[1]} positions, so where an answer is predicted is not known."
         )
-    model.unembeds = len(ran) == 1
+    if bool(logits.isnan().any()):
+        raise ValueError(f"{model.name} answers with numbers that are not numbers (NaN).")
+    last = torch.tensor([[0, logits.shape[1] - 2]], device=model.device)
+    model.unembeds = len(ran) == 1 and torch.allclose(
+        hooks.logits_at(model, inputs, last), logits[:, last[0]], rtol=1e-3, atol=1e-3
+    )
     return logits
 
 
@@ -107,13 +112,13 @@ def _prove_sum(model: Model, layer: Layer, z: Tensor, out: Tensor) -> None:
         total += layer.projection(alone).double() - nothing.double()
         if layer.plain:
             written = z[..., rows].double() @ layer.w_o()[head].double()
-            _check_close(model, layer, written, layer.projection(alone) - nothing)
-    _check_close(model, layer, total, out)
+            _check_close(model, layer, written, layer.projection(alone) - nothing, out)
+    _check_close(model, layer, total, out, out)
 
 
-def _check_close(model: Model, layer: Layer, sums: Tensor, out: Tensor) -> None:
+def _check_close(model: Model, layer: Layer, sums: Tensor, part: Tensor, out: Tensor) -> None:
     largest = out.double().abs().max().clamp(min=1e-30)
-    off = (sums - out.double()).abs().max() / largest
+    off = (sums - part.double()).abs().max() / largest
     allowed = ALLOWED[out.dtype.itemsize] if layer.plain else ROUNDED
     if not bool(off <= allowed):
         raise _refusal(
@@ -178,9 +183,12 @@ def _prove_marks(model: Model, marks: Tensor) -> None:
     inputs = {"input_ids": rows, **discovery.no_cache(model.module)}
     mode = Altered(lambda undo: entered(_Marks(marks), undo))
     with hooks.together(hooks.on_projections(model, look), mode):
-        model.module(**inputs)
+        logits = hooks.logits_of(model, inputs)
     if wrong:
         raise _refusal(model, *wrong[0])
+    if bool(logits.isnan().any()):
+        what = "what the heads compute also goes past it, to the answers"
+        raise _refusal(model, model.layers[-1], what)
 
 
 # ---- which tokens an answer depends on ----

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import sdpa_mask
 
 import headwidget as hw
 from headwidget.models import description, discovery
 from headwidget.scoring.encode import encode
 from tests.support import every_family, family_table, left_alone, tiny
+from tests.support.compositions import Composition
 from tests.support.own_model import PROMPTS, fresh, load, scored
 from tests.support.plain import ablation_by_loop, heads_outputs, slopes_by_steps
 
@@ -75,7 +78,7 @@ def test_discovery_and_proof_take_a_handful_of_short_forwards() -> None:
         lambda _, args, kwargs: tokens.append(kwargs["input_ids"].numel()), with_kwargs=True
     )
     by_structure(module)
-    assert len(tokens) == 6 and sum(tokens) <= 20 * discovery.TOKENS
+    assert len(tokens) == 7 and sum(tokens) <= 20 * discovery.TOKENS
 
 
 def test_a_model_in_words() -> None:
@@ -184,6 +187,95 @@ def test_layers_with_unequal_numbers_of_heads_are_refused() -> None:
     module.model.rotary_emb = other.model.rotary_emb
     with pytest.raises(ValueError, match=r"has \d heads and|failed"):
         by_structure(module)
+
+
+class Counting(nn.Module):
+    """Keeps the largest number that it saw, as observers of quantisers do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("peak", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.peak.copy_(torch.maximum(self.peak, x.abs().max()))
+        return x
+
+
+def test_marks_do_not_stay_in_buffers() -> None:
+    module = fresh()
+    module.model.layers[1].self_attn.o_proj = nn.Sequential(
+        Counting(), module.model.layers[1].self_attn.o_proj
+    )
+    by_structure(module)
+    assert float(module.model.layers[1].self_attn.o_proj[0].peak) == 0
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_four_bit_weights_are_not_packed_by_loading(training: bool) -> None:
+    with Composition.parse("llama/2/p0/b0 quantise:nf4:all:fresh").built() as own:
+        own.base.train(training)
+        own.base.config.model_type = "zebra"
+        before = left_alone.state(own.base)
+        load(own.base)
+        assert left_alone.changes(before, left_alone.state(own.base)) == []
+
+
+def head_by_head(module: Any, q: Any, k: Any, v: Any, mask: Any, **kwargs: Any) -> Any:
+    repeats = q.shape[1] // k.shape[1]
+    k, v = (x.repeat_interleave(repeats, 1) for x in (k, v))
+    heads = [
+        nn.functional.scaled_dot_product_attention(
+            q[:, h : h + 1], k[:, h : h + 1], v[:, h : h + 1], is_causal=True
+        )
+        for h in range(q.shape[1])
+    ]
+    return torch.cat(heads, 1).transpose(1, 2).contiguous(), None
+
+
+def test_heads_that_are_computed_one_by_one_are_not_taken_for_one() -> None:
+    AttentionInterface.register("head_by_head", head_by_head)
+    AttentionMaskInterface.register("head_by_head", sdpa_mask)
+    module = fresh()
+    module.set_attn_implementation("head_by_head")
+    with pytest.raises(ValueError, match="computes attention for 1 heads at a time"):
+        by_structure(module)
+
+
+def test_a_head_that_goes_past_the_projection_is_refused() -> None:
+    module = fresh(num_key_value_heads=4)
+    attention = module.model.layers[-1].self_attn
+
+    class Beside(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner, self.other = attention.o_proj, nn.Linear(32, 32, bias=False)
+
+        def forward(self, z: torch.Tensor) -> torch.Tensor:
+            return self.inner(z) + self.other(z)
+
+    attention.o_proj = Beside()
+    with pytest.raises(ValueError, match="goes past it, to the answers|reaches other"):
+        by_structure(module)
+
+
+def test_mixing_of_positions_behind_the_unembedding_is_seen() -> None:
+    module = fresh()
+    forward = module.forward
+
+    def mixed(*args: Any, **kwargs: Any) -> Any:
+        out = forward(*args, **kwargs)
+        steps = torch.arange(1, out.logits.shape[1] + 1)[:, None]
+        out.logits = out.logits.cumsum(1) / steps
+        return out
+
+    module.__class__ = type(
+        "Mixed", (type(module),), {"forward": lambda _, *a, **k: mixed(*a, **k)}
+    )
+    model = by_structure(module)
+    assert not model.unembeds
+    np.testing.assert_allclose(
+        scored(model, "ablation"), ablation_by_loop(model, PROMPTS), atol=1e-4
+    )
 
 
 # ---- the straight way to the logits ----
