@@ -77,6 +77,7 @@ def find(module: Any, text: Any) -> Found:
         raise ValueError(_no_heads(module, text))
     places = _one_each([(attended, _projection(attended)) for attended in trace.attended])
     _check_heads(module, text, [attended for attended, _ in places])
+    _check_reached(module, trace)
     holder = _holder(module, [call.name for _, call in places])
     turns = Counter(id(call.module) for _, call in places)
     _check_calls(module, trace, [call for _, call in places], turns)
@@ -126,11 +127,15 @@ def _check_heads(module: nn.Module, text: Any, attended: Sequence[Attended]) -> 
                 f"{type(module).__name__} computes attention for {heads} heads at a time, and its "
                 f"configuration tells {told}, so it is not known which numbers are one head's."
             )
-    for name, part in module.named_modules():
-        if isinstance(part, nn.MultiheadAttention):
+
+
+def _check_reached(module: nn.Module, trace: Trace) -> None:
+    """Refuse a model that ran an attention whose heads cannot be reached."""
+    for call in trace.calls:
+        if isinstance(call.module, nn.MultiheadAttention):
             raise ValueError(
-                f"{name} of {type(module).__name__} is torch's MultiheadAttention, which uses its "
-                "output projection's weight directly, so its heads cannot be reached."
+                f"{call.name} of {type(module).__name__} is torch's MultiheadAttention, which uses "
+                "its output projection's weight directly, so its heads cannot be reached."
             )
 
 

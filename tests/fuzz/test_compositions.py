@@ -80,8 +80,8 @@ def test_a_hook_that_is_left_behind_is_a_fault(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_plain_model_that_is_refused_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(families.FAMILIES, "llama")
-    assert verdict().text.startswith("refused without a reason: the model family 'llama'")
+    monkeypatch.setitem(families.FAMILIES, "llama", families.Family("llama", blocks="nowhere"))
+    assert verdict().text.startswith("refused without a reason: LlamaForCausalLM has no list")
 
 
 def test_what_a_fault_does_not_need_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
