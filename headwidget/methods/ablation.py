@@ -99,7 +99,7 @@ def _replays(job: Job, runs: Sequence[int], fill: Tensor | None) -> bool:
     sampled = {row: rng.randrange(model.n_heads) for row in rows}
     differences = []  # (batch,) each
     with hooks.scoring(model):
-        replay = Replay(model, runs, [job.task.examples[i] for i in runs])
+        replay = Replay(model, runs, [job.task.examples[i] for i in runs], copies=1)
         for row in range(max(rows) + 1):
             replay.step()
             if (head := sampled.get(row)) is not None:

@@ -83,12 +83,19 @@ class _Part:
 class Replay:
     """Walks a batch layer by layer (:meth:`step`) and changes heads (:meth:`without`)."""
 
-    def __init__(self, model: Model, runs: Sequence[int], examples: Sequence[Encoded]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        runs: Sequence[int],
+        examples: Sequence[Encoded],
+        copies: int | None = None,
+    ) -> None:
         self.model = model
         self.batch: Batch = collate(runs, examples, model)
         self.prefix = usable_prefix(model, examples)
         """How many leading tokens run once for all prompts."""
-        self.copies = max(1, min(model.n_heads, PREFIX_TOKENS // self.prefix)) if self.prefix else 1
+        room = max(1, PREFIX_TOKENS // self.prefix) if self.prefix else 1
+        self.copies = min(copies or model.n_heads, room)
         """For how many heads the prefix runs at once."""
         self.at = self.batch.at - self.prefix
         self.parts: list[_Part] = []

@@ -17,7 +17,7 @@ from headwidget.scores.record import Dropped, Record, TaskRecord, digest
 from headwidget.scoring import facts, trust
 from headwidget.scoring.batch import answered, plan
 from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
-from headwidget.scoring.encode import EncodedTask
+from headwidget.scoring.encode import Encoded, EncodedTask
 from headwidget.scoring.memory import halving
 from headwidget.scoring.method_checks import Checker
 from headwidget.scoring.score_store import ScoreStore
@@ -84,8 +84,10 @@ class Scoring:
         if self._weights is not None or not self.method.runs_model:
             return
         self.model.disturbances.clear()
+        examples: list[Encoded] = []
         for task in self.tasks:
-            trust.check(self.model, task.examples)
+            examples += task.examples
+        trust.check(self.model, examples)
         self._weights = trust.weight_versions(self.model), self.model.fingerprint()
 
     def _disturbances(self, fingerprint: str | None) -> list[str]:

@@ -26,6 +26,8 @@ from headwidget.scoring.trust import precision
 
 DIRECTIONS = 4
 """How many prompts are checked a task, each in a direction of its own."""
+FEWER = 2
+"""As many for a method that computes slopes for the check alone."""
 MORE_DIRECTIONS = 16
 """As many in 16 bits with hooks of the user's: rounding is averaged out."""
 _GRADIENT_WORDS = ("grad", "derivative", "backward", "leaf variable", "inference", "inplace")
@@ -103,7 +105,9 @@ def slopes(model: Model, batch: Batch, *, find_cuts: bool = False) -> Slopes:
     return Slopes(values, logits.detach(), cuts)
 
 
-def check(model: Model, batch: Batch, measured: Slopes, seed: int) -> float | None:
+def check(
+    model: Model, batch: Batch, measured: Slopes, seed: int, directions: int = DIRECTIONS
+) -> float | None:
     """Raise where the slopes are not those of log p, and say where they stop.
 
     How far they are off, relative to their length; None where log p is not a number.
@@ -118,7 +122,7 @@ def check(model: Model, batch: Batch, measured: Slopes, seed: int) -> float | No
             "method='ablation', which needs no gradient."
         )
     steps = STEPS[precision(model)]
-    trial = _Trial(model, batch, measured.values, seed)
+    trial = _Trial(model, batch, measured.values, seed, directions)
     off = trial.off(steps.sizes[0])
     if off > trial.allowed:
         off = min(off, trial.off(steps.sizes[1]))
@@ -138,12 +142,12 @@ def check(model: Model, batch: Batch, measured: Slopes, seed: int) -> float | No
 def check_task(model: Model, examples: Sequence[Encoded], seed: int) -> float | None:
     """:func:`check` on a few of a task's prompts, for a method that needs slopes elsewhere."""
     largest: float | None = None
-    for number, runs in enumerate(plan(examples, model, DIRECTIONS)):
+    for number, runs in enumerate(plan(examples, model, FEWER)):
         if not is_checked(model, number):
             break
         with hooks.differentiating(model):
             batch = collate(runs, [examples[i] for i in runs], model)
-            off = check(model, batch, slopes(model, batch, find_cuts=number == 0), seed)
+            off = check(model, batch, slopes(model, batch, find_cuts=number == 0), seed, FEWER)
         largest = max((value for value in (largest, off) if value is not None), default=None)
     return largest
 
@@ -161,13 +165,15 @@ def as_record(off: float | None) -> dict[str, float]:
 class _Trial:
     """Some prompts with all gates moved in random directions."""
 
-    def __init__(self, model: Model, batch: Batch, values: Tensor, seed: int) -> None:
+    def __init__(
+        self, model: Model, batch: Batch, values: Tensor, seed: int, directions: int
+    ) -> None:
         self.model, self.steps = model, STEPS[precision(model)]
         self.unit = self.steps.roundings * torch.finfo(precision(model)).eps
         hooked = bool(model.hooked)
         self.allowed = self.steps.hooked if hooked else self.steps.allowed
         few_bits = precision(model).itemsize < 4
-        count = MORE_DIRECTIONS if hooked and few_bits else DIRECTIONS
+        count = MORE_DIRECTIONS if hooked and few_bits else directions
         chosen = torch.arange(count, device=values.device) % len(batch.runs)
         # never more at once than the batch holds, which memory has room for
         self.groups = list(torch.split(chosen, min(count, len(batch.runs))))

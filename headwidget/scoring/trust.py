@@ -44,11 +44,13 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
     with hooks.scoring(model):
         alone, again = (_log_p(model, [shortest])[0] for _ in range(2))
         differs = _apart(alone, again)
-        beside = 0.0
+        beside, whole = 0.0, math.nan
         if len(examples) > 1 and not model.one_by_one:
-            beside = _apart(alone, _beside(model, shortest, longest))
+            together, whole = _beside(model, shortest, longest)
+            beside = _apart(alone, together)
         if model.can_share_prefix and not model.switches_rope(len(longest.ids)):
-            model.prefix_dependent = model.prefix_dependent or not _goes_on(model, longest)
+            goes_on = _goes_on(model, longest, whole)
+            model.prefix_dependent = model.prefix_dependent or not goes_on
     if differs > allowed(model) / 10:
         raise RuntimeError(
             f"{model.name} gives two different answers to the same prompt (log p {alone:.4g} and "
@@ -81,26 +83,31 @@ def _log_p(model: Model, examples: Sequence[Encoded]) -> list[float]:
     return log_p
 
 
-def _beside(model: Model, example: Encoded, other: Encoded) -> float:
-    """log p(answer) of an example in a batch with another; NaN where memory does not hold both.
+def _beside(model: Model, example: Encoded, other: Encoded) -> tuple[float, float]:
+    """log p(answer) of two examples in a batch; NaN where memory does not hold both.
 
     Batches are then halved until they hold one.
     """
     try:
-        return _log_p(model, [example, other])[0]
+        first, second = _log_p(model, [example, other])
+        return first, second
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):
             raise
-        return math.nan
+        return math.nan, math.nan
 
 
-def _goes_on(model: Model, example: Encoded) -> bool:
-    """Does a prompt that goes on from its prefix's keys and values give what it gives whole?"""
+def _goes_on(model: Model, example: Encoded, whole: float) -> bool:
+    """Does a prompt that goes on from its prefix's keys and values give what it gives whole?
+
+    ``whole`` is its log p(answer) in one piece; NaN where that is not known yet.
+    """
     prefix = example.at[0]
     if not prefix:
         return True
     batch, past = collate([0], [example], model), PrefixCache()
-    whole = log_probability(forward(model, batch), batch)
+    if math.isnan(whole):
+        whole = float(log_probability(forward(model, batch), batch))
     start = {"input_ids": batch.ids[:, :prefix], **kept_in(past)}
     rest = {"input_ids": batch.ids[:, prefix:], **kept_in(past)}
     try:
@@ -110,7 +117,7 @@ def _goes_on(model: Model, example: Encoded) -> bool:
         if out_of_memory(error):
             raise
         return False
-    return _apart(float(whole), float(split)) <= allowed(model)
+    return _apart(whole, float(split)) <= allowed(model)
 
 
 def _apart(one: float, other: float) -> float:
