@@ -2,7 +2,8 @@
 run, medians of several; then the browser's times and bytes.
 
 Machine and versions stand on top. Names choose parts: `python -m benchmarks browser`,
-or `speed`, `trust`, `probe`, `gating`, `patterns`, `relations`, `memory`, `many_runs`, `live`.
+or `speed`, `trust`, `loading`, `probe`, `gating`, `patterns`, `relations`, `memory`,
+`many_runs`, `live`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from benchmarks import (
     browser,
     gating,
     live,
+    loading,
     many_runs,
     memory,
     patterns,
@@ -36,7 +38,7 @@ def main() -> None:
         f"# {machine}; python {platform.python_version()}, torch {torch.__version__}, "
         f"transformers {transformers.__version__}\n"
     )
-    for part in (speed, trust, probe, gating, patterns, relations, memory, many_runs):
+    for part in (speed, trust, loading, probe, gating, patterns, relations, memory, many_runs):
         if not only or part.__name__.removeprefix("benchmarks.") in only:
             show(part.rows())
     if not only or "browser" in only:

@@ -154,11 +154,7 @@ def section(kind: str, rows: list[Row]) -> str:
 
 def _reason(text: str) -> str:
     """The part of a sentence that a reader of the table needs."""
-    text = (
-        text.split(" is not scored, as", maxsplit=1)[0]
-        .split(" If you know", maxsplit=1)[0]
-        .replace("|", "/")
-    )
+    text = re.split(r" \w+ is not scored, as", text)[0].replace("|", "/")
     return text if len(text) < 200 else f"{text[:197]}…"
 
 
