@@ -90,12 +90,12 @@ def _replays(job: Job, runs: Sequence[int], fill: Tensor | None) -> bool:
     """Does a replay give what a plain forward gives, with a head off?
 
     Tried on a few prompts with a head of the lowest layer, from which every block is run
-    again; for a model's first task also of the highest and of one between. The host waits for
-    the answer, so this comes before the loop.
+    again; for a model's first task also of another layer. The host waits for the answer, so
+    this comes before the loop.
     """
     model, last_only = job.model, job.options.where == "last"
     rng, top = random.Random(job.seed), len(model.layers) - 1
-    rows = {0} if model.replayed == model.checked else {0, rng.randrange(top + 1), top}
+    rows = {0} if model.replayed == model.checked else {0, rng.randint(min(1, top), top)}
     sampled = {row: rng.randrange(model.n_heads) for row in rows}
     differences = []  # (batch,) each
     with hooks.scoring(model):
