@@ -9,27 +9,18 @@ before anything is scored.
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
-from headwidget.models import hooks
-from headwidget.models.altering import Altered, Undo, entered
 from headwidget.models.families import Family, Prediction
 from headwidget.models.layers import Layer
-from headwidget.models.locks import SharedLock
+from headwidget.models.tracing import TOKENS, Attended, Call, Trace, traced
 from headwidget.models.weights import in_width
-
-TOKENS = 7
-"""How many tokens the forward has: few, and no number of heads or widths."""
-SOFTMAX = (functional.softmax, torch.softmax, torch.Tensor.softmax)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,35 +30,6 @@ class Found:
     family: Family
     blocks: tuple[nn.Module, ...]
     layers: tuple[Layer, ...]
-
-
-@dataclass(eq=False)
-class Call:
-    """One call of a module."""
-
-    name: str
-    module: nn.Module
-    input: Tensor | None = None
-    output: Tensor | None = None
-
-
-@dataclass(eq=False)
-class Attended:
-    """One computation of attention."""
-
-    inside: tuple[Call, ...]
-    """The calls under way, the outermost first."""
-    heads: int
-    projection: Call | None = None
-    """The first linear map that its output reaches."""
-
-
-@dataclass(eq=False)
-class Trace:
-    """The calls and the attention of one forward, in the order of time."""
-
-    calls: list[Call] = field(default_factory=list)
-    attended: list[Attended] = field(default_factory=list)
 
 
 def find(module: Any, text: Any) -> Found:
@@ -147,168 +109,6 @@ def _check_one_a_block(module: nn.Module, layers: Sequence[Layer]) -> None:
                 f"block {layer.index} of {type(module).__name__} holds two attentions, {twin.name} "
                 f"and {layer.name}; headwidget scores one in each block."
             )
-
-
-# ---- the forward that is watched ----
-
-
-def traced(module: Any) -> Trace:
-    """One forward of random tokens, watched."""
-    trace = Trace()
-    tokens = random_tokens(module, 1).expand(2, -1).contiguous()
-    with still(module), _watched(module, trace):
-        module(input_ids=tokens, **no_cache(module))
-    return trace
-
-
-def in_words(module: nn.Module, error: Exception) -> ValueError:
-    """An error of a model's own code, met while its heads were looked for."""
-    lines = str(error).splitlines() or [""]
-    return ValueError(
-        f"{type(module).__name__} is of a family that is not in headwidget's table, and its heads "
-        f"could not be looked for: a forward of {TOKENS} random tokens failed "
-        f"({type(error).__name__}: {lines[0][:200]})."
-    )
-
-
-def still(module: nn.Module) -> Altered:
-    """Evaluation mode, nothing kept for a backward, and buffers given back afterwards.
-
-    Marks are NaN, which a module that counts or observes would keep. Other threads that
-    score a model with some of the modules wait meanwhile.
-    """
-    lock = SharedLock(module.modules())
-
-    def make(undo: Undo) -> None:
-        lock.take(undo)
-        buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
-        undo(lambda: _give_back(buffers))
-        hooks.switch_modes(list(module.modules()), undo)
-        entered(torch.no_grad(), undo)
-
-    return Altered(make)
-
-
-def _give_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
-    with torch.no_grad():
-        for buffer, before in buffers:
-            if buffer.shape == before.shape and not buffer.is_meta:
-                buffer.copy_(before)
-
-
-def random_tokens(module: Any, rows: int, seed: int = 0) -> Tensor:
-    """Token ids that mean nothing special, (row, TOKENS)."""
-    config = module.config.get_text_config()
-    embedding = module.get_input_embeddings()
-    vocabulary = int(embedding.weight.shape[0])
-    special = {
-        value
-        for part in (module.config, config)
-        for name, value in vars(part).items()
-        if "token" in name and isinstance(value, int)
-    }
-    plain = [token for token in range(min(vocabulary, 1000)) if token not in special]
-    chosen = torch.randint(
-        len(plain), (rows, TOKENS), generator=torch.Generator().manual_seed(seed)
-    )
-    device = embedding.weight.device
-    if device.type == "meta":  # offloaded by accelerate
-        device = torch.device(embedding._hf_hook.execution_device)
-    return torch.tensor(plain)[chosen].to(device)
-
-
-def no_cache(module: Any) -> dict[str, Any]:
-    """Keyword arguments for a forward that keeps no keys and values."""
-    takes = inspect.signature(module.forward).parameters
-    return {"use_cache": False} if "use_cache" in takes else {}
-
-
-def _watched(module: nn.Module, trace: Trace) -> Altered:
-    """Note the calls of all modules, and attention, while the model runs."""
-    under_way: list[Call] = []
-    waiting: list[Attended] = []
-
-    def enter(name: str, part: nn.Module, args: Any, kwargs: Any) -> Any:
-        call = Call(name, part, input=_first_tensor((*args, *kwargs.values())))
-        under_way.append(call)
-        trace.calls.append(call)
-        if not waiting or in_width(part) is None or not _reached(call.input):
-            return None
-        for attended in waiting:
-            attended.projection = call
-        waiting.clear()
-        return tuple(map(_unmarked, args)), {key: _unmarked(v) for key, v in kwargs.items()}
-
-    def leave(output: Any) -> None:
-        under_way.pop().output = _first_tensor(_as_tuple(output))
-
-    def attend(heads: int) -> None:
-        waiting.append(Attended(tuple(under_way), heads))
-        trace.attended.append(waiting[-1])
-
-    mode = Altered(lambda undo: entered(_Attention(attend), undo))
-    return hooks.together(hooks.watch_all(module, enter, leave), mode)
-
-
-def _reached(tensor: Tensor | None) -> bool:
-    return tensor is not None and bool(tensor[-1].isnan().any())
-
-
-def _unmarked(value: Any) -> Any:
-    """The first row in place of the second, which was marked."""
-    return value[:1].expand_as(value).contiguous() if _is_float(value) else value
-
-
-class _Attention(TorchFunctionMode):
-    """Tells of every computation of attention over the forward's tokens, and marks its output."""
-
-    def __init__(self, tell: Callable[[int], None]) -> None:
-        super().__init__()
-        self.tell = tell
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        if (heads := attention_heads(func, out, rows=2)) is None:
-            return out
-        self.tell(heads)
-        marks = torch.tensor([[False] * heads, [True] * heads], device=out.device)
-        return marked(out, marks)
-
-
-def marked(out: Tensor, marks: Tensor) -> Tensor:
-    """What a call of torch computes for heads, NaN where ``marks`` (row, head) is True."""
-    by_head = out.reshape(*marks.shape, *out.shape[-2:])
-    return by_head.masked_fill(marks[..., None, None], float("nan")).reshape(out.shape)
-
-
-def attention_heads(func: Any, out: Any, rows: int) -> int | None:
-    """How many heads a call of torch computes attention for; None where it does not.
-
-    ``out`` is (batch, head, query, key or dim); some models put batch and head together.
-    """
-    sdpa = func is functional.scaled_dot_product_attention
-    if not (sdpa or func in SOFTMAX) or out.dim() not in (3, 4) or out.shape[-2] != TOKENS:
-        return None
-    if not sdpa and out.shape[-1] < TOKENS:
-        return None
-    if out.dim() == 4:
-        return int(out.shape[1]) if len(out) == rows else None
-    # (batch * head, query, key); a router's softmax is (batch, token, expert)
-    return len(out) // rows if len(out) % rows == 0 and len(out) > rows else None
-
-
-def _as_tuple(output: Any) -> tuple[Any, ...]:
-    if isinstance(output, dict):
-        return tuple(output.values())
-    return output if isinstance(output, tuple) else (output,)
-
-
-def _first_tensor(values: Sequence[Any]) -> Tensor | None:
-    return next(filter(_is_float, values), None)
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.is_floating_point()
 
 
 # ---- from the trace to places ----

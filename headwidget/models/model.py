@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from headwidget.models import discovery, foreign, proof
+from headwidget.models import discovery, foreign, proof, tracing
 from headwidget.models.altering import Altered
 from headwidget.models.description import describe
 from headwidget.models.families import FAMILIES, Family
@@ -278,7 +278,7 @@ def _discovered(module: Any, text: Any) -> discovery.Found:
     except ValueError:
         raise
     except Exception as error:
-        raise discovery.in_words(module, error) from error
+        raise tracing.in_words(module, error) from error
 
 
 def _prove(model: Model) -> None:
@@ -287,7 +287,7 @@ def _prove(model: Model) -> None:
     except ValueError:
         raise
     except Exception as error:
-        raise discovery.in_words(model.module, error) from error
+        raise tracing.in_words(model.module, error) from error
 
 
 def _same_heads(layers: tuple[Layer, ...]) -> int:

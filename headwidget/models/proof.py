@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from headwidget.models import discovery, hooks
+from headwidget.models import hooks, tracing
 from headwidget.models.altering import Altered, entered
 from headwidget.models.caches import ForgetfulCache, kept_in
 
@@ -30,10 +30,10 @@ ROUNDED = 0.1
 
 def prove(model: Model) -> None:
     """Raise where the model's layers and heads are not what they are taken for."""
-    with discovery.still(model.module), hooks.scoring(model):
+    with tracing.still(model.module), hooks.scoring(model):
         inputs = {
-            "input_ids": discovery.random_tokens(model.module, 1),
-            **discovery.no_cache(model.module),
+            "input_ids": tracing.random_tokens(model.module, 1),
+            **tracing.no_cache(model.module),
         }
         plain = _plain(model, inputs)
         _prove_gates(model, inputs, plain)
@@ -142,9 +142,9 @@ class _Marks(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         rows, heads = self.heads.shape
-        if discovery.attention_heads(func, out, rows) != heads:
+        if tracing.attention_heads(func, out, rows) != heads:
             return out
-        return discovery.marked(out, self.heads.to(out.device))
+        return tracing.marked(out, self.heads.to(out.device))
 
 
 def _prove_apart(model: Model) -> None:
@@ -179,8 +179,8 @@ def _prove_marks(model: Model, marks: Tensor) -> None:
             wrong.append((layer, "a head's output is only a part of its slice"))
         return z[:1].expand_as(z).contiguous()
 
-    rows = discovery.random_tokens(model.module, 1).expand(len(marks), -1).contiguous()
-    inputs = {"input_ids": rows, **discovery.no_cache(model.module)}
+    rows = tracing.random_tokens(model.module, 1).expand(len(marks), -1).contiguous()
+    inputs = {"input_ids": rows, **tracing.no_cache(model.module)}
     mode = Altered(lambda undo: entered(_Marks(marks), undo))
     with hooks.together(hooks.on_projections(model, look), mode):
         logits = hooks.logits_of(model, inputs)
@@ -197,7 +197,7 @@ def _prove_marks(model: Model, marks: Tensor) -> None:
 def _prove_direction(model: Model, inputs: dict[str, Any], plain: Tensor) -> None:
     """A causal model's answers do not depend on the tokens behind them; a masked one's do."""
     ids = inputs["input_ids"].clone()
-    ids[:, -1] = discovery.random_tokens(model.module, 1, seed=1)[:, 0]
+    ids[:, -1] = tracing.random_tokens(model.module, 1, seed=1)[:, 0]
     if torch.equal(ids, inputs["input_ids"]):
         ids[:, -1] = ids[:, 0]
     other = hooks.logits_of(model, {**inputs, "input_ids": ids})

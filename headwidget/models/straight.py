@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from headwidget.models import discovery, hooks
+from headwidget.models import hooks, tracing
 from headwidget.models.altering import Altered
 from headwidget.models.norms import FrozenNorm
 
@@ -51,8 +51,8 @@ def find(model: Model) -> None:
 def _find(model: Model) -> None:
     with hooks.scoring(model):
         inputs = {
-            "input_ids": discovery.random_tokens(model.module, 1),
-            **discovery.no_cache(model.module),
+            "input_ids": tracing.random_tokens(model.module, 1),
+            **tracing.no_cache(model.module),
         }
         final_name, behind = _final_norm(model, inputs)
         measured = _measure(model, model.module.get_submodule(final_name))
@@ -118,9 +118,9 @@ class _Trial:
 
     def run(self) -> dict[int, _Arrived]:
         model, rows = self.model, len(self.layers) + 1
-        tokens = discovery.random_tokens(model.module, 1).expand(rows, -1).contiguous()
+        tokens = tracing.random_tokens(model.module, 1).expand(rows, -1).contiguous()
         with hooks.together(*self._stand_ins()):
-            model.module(input_ids=tokens, **discovery.no_cache(model.module))
+            model.module(input_ids=tokens, **tracing.no_cache(model.module))
         if self.at_final is None:
             raise ValueError(_refusal(model, "the norm before its unembedding does not run"))
         arrived = {}

@@ -12,7 +12,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 
 import headwidget as hw
-from headwidget.models import description, discovery
+from headwidget.models import description, discovery, tracing
 from headwidget.scoring.encode import encode
 from tests.support import every_family, family_table, left_alone, tiny
 from tests.support.compositions import Composition
@@ -78,7 +78,7 @@ def test_discovery_and_proof_take_a_handful_of_short_forwards() -> None:
         lambda _, args, kwargs: tokens.append(kwargs["input_ids"].numel()), with_kwargs=True
     )
     by_structure(module)
-    assert len(tokens) == 7 and sum(tokens) <= 20 * discovery.TOKENS
+    assert len(tokens) == 7 and sum(tokens) <= 20 * tracing.TOKENS
 
 
 def test_a_model_in_words() -> None:
