@@ -149,6 +149,10 @@ def _draw_panel(drawing: Figure, picture: Picture, grid: figure_layout.Grid, ind
     _title(axes, grid.titles[index], grid.counts[index], grid.width)
     axes.set_xticks(grid.x.ticks, grid.x.names)
     axes.set_yticks(grid.y.ticks, grid.y.names)
+    for line, dividers in ((axes.axvline, grid.x.dividers), (axes.axhline, grid.y.dividers)):
+        for place in dividers:
+            line(place, color="white", linewidth=1.6)
+            line(place, color=INK, linewidth=0.6)
     axes.tick_params(labelsize=TICK, length=2, width=0.5, pad=2)
     if column == 0:
         label = fitted(grid.y.label, LABEL, grid.height, 1)

@@ -6,8 +6,9 @@ their titles are.
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headwidget.display import scales
@@ -42,6 +43,8 @@ class Axis:
     ticks: list[int]
     names: list[str]
     count: int
+    dividers: list[float] = field(default_factory=list)
+    """Between which cells one section of the layers ends and the next begins."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +144,12 @@ def _axes(scores: HeadScores, picture: Picture) -> tuple[Axis, Axis]:
     """The x and the y axis."""
     layers, heads = scores.shape
     layer_name, head_name = provenance.axes(scores)
+    labels = provenance.layer_labels(scores)
+    ends = itertools.accumulate(count for _, count in provenance.sections(scores))
+    dividers = [end - 0.5 for end in ends if end < layers]
     rows = list(scales.ticks(layers, picture.layer_ticks))
     columns = list(scales.ticks(heads, scales.SIXES))
-    layer = Axis(layer_name, rows, [str(scores.layers[row]) for row in rows], layers)
+    layer = Axis(layer_name, rows, [labels[row] for row in rows], layers, dividers)
     head = Axis(head_name, columns, [str(column) for column in columns], heads)
     return (layer, head) if picture.layers_on == "x" else (head, layer)
 

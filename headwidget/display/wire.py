@@ -84,6 +84,7 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         "about": provenance.about(scores),
         "axes": provenance.axes(scores),
         "layers": list(scores.layers),
+        **({"sections": provenance.sections(scores)} if provenance.sections(scores) else {}),
         "heads": scores.shape[1],
         "tasks": tasks,
     }

@@ -44,6 +44,7 @@ def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
         runs={name: ["not scored yet"] for name in names},
         meta=Record(
             model=model.name,
+            sections=model.sections,
             partial=True,
             unscored={name: tuple(range(layers)) for name in names},
         ),

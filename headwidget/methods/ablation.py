@@ -53,7 +53,8 @@ def run(job: Job) -> Iterator[Chunk]:
     planned = plan(
         task.examples, model, job.batch_size, order=lambda e: e.ids, together=belong_together
     )
-    if model.one_by_one or not _can_replay(job, planned[0][:2], fill):
+    whole = model.one_by_one or model.encoder_decoder
+    if whole or not _can_replay(job, planned[0][:2], fill):
         yield from _head_by_head(job, fill)
         return
     for runs in planned:
@@ -113,9 +114,9 @@ def _replays(job: Job, runs: Sequence[int], fill: Tensor | None) -> bool:
 
 
 def _head_by_head(job: Job, fill: Tensor | None) -> Iterator[Chunk]:
-    """A chunk for every layer of every prompt, one plain forward of the whole model a head."""
+    """A chunk for every layer of every batch, one plain forward of the whole model a head."""
     model, task, last_only = job.model, job.task, job.options.where == "last"
-    for batch in batches(task.examples, model, 1):
+    for batch in batches(task.examples, model, job.batch_size):
         with hooks.scoring(model):
             logits = forward(model, batch)
             base, right = log_probability(logits, batch), correct(logits, batch)
@@ -147,17 +148,18 @@ def means(model: Model, task: EncodedTask, batch_size: int | None, answer_only: 
     Over all tokens, or over the positions where the answer is predicted.
     """
     total = torch.zeros(*model.shape, model.head_dim, dtype=torch.float32, device=model.device)
-    count = torch.zeros((), dtype=torch.float32, device=model.device)
+    count = torch.zeros(len(model.layers), 1, 1, dtype=torch.float32, device=model.device)
     for batch in batches(task.examples, model, batch_size):
-        chosen = _answer_positions(batch) if answer_only else batch.valid().float()  # (batch, seq)
 
-        def add(row: int, z: Tensor, chosen: Tensor = chosen) -> None:
+        def add(row: int, z: Tensor, batch: Batch = batch) -> None:
+            valid = batch.valid(model.layers[row]).float()  # (batch, seq)
+            chosen = _answer_positions(batch) if answer_only else valid
+            count[row] += chosen.sum().to(count.device)
             layer_sum = torch.einsum("bshd,bs->hd", z.float(), chosen.to(z.device))
             total[row, :, : z.shape[-1]] += layer_sum.to(total.device)
 
         with hooks.scoring(model), hooks.read(model, add):
             forward(model, batch)
-            count += chosen.sum()
     return total / count
 
 
@@ -167,10 +169,19 @@ def _answer_positions(batch: Batch) -> Tensor:
     return positions.scatter_(1, batch.at, 1.0)
 
 
+def _check_tasks(model: Model, tasks: Sequence[EncodedTask], options: Ablation) -> None:
+    if options.where == "last" and model.encoder_decoder:
+        raise ValueError(
+            "where='last' replaces heads where the answer is predicted, and the encoder of "
+            f"{model.name} has no such position; use where='all'."
+        )
+
+
 METHOD = Method(
     "ablation",
     run,
     Ablation,
     signed=True,
+    check_tasks=_check_tasks,
     about="How much log p(answer) falls when the head's output is replaced; positive helps.",
 )

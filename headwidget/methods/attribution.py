@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from headwidget.models import Layer, Model, hooks, straight, weights
+from headwidget.models.encoder_decoder import refuse
 from headwidget.models.foreign import is_hooked_itself
 from headwidget.models.norms import FrozenNorm
 from headwidget.scoring.batch import Batch, batches, correct, forward
@@ -27,6 +28,7 @@ class Attribution:
 
 def check(model: Model) -> None:
     """Attribution needs a straight way from a head to the logits, and readable weights."""
+    refuse(model, "attribution", "follows what every head writes straight to the logits")
     if not model.family.table and not model.encoder:
         straight.find(model)
     if model.final_norm is None:

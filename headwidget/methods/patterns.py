@@ -37,6 +37,7 @@ import torch
 from torch import Tensor
 
 from headwidget.models import Model, attention, hooks
+from headwidget.models.encoder_decoder import refuse
 from headwidget.scoring.batch import Batch, batches, correct, forward
 from headwidget.scoring.contract import Chunk, Job, Method, Report, to_host
 from headwidget.scoring.encode import Encoded, EncodedTask, Specials, plain_ids, specials_around
@@ -309,13 +310,19 @@ def _once(tasks: Sequence[EncodedTask]) -> list[Encoded]:
     return list(prompts)
 
 
+def check(model: Model) -> None:
+    """Patterns are of one stream of tokens, and need a kernel that shows its weights."""
+    refuse(model, "patterns", "looks at attention inside one stream of tokens")
+    attention.check(model)
+
+
 METHOD = Method(
     "patterns",
     run,
     Patterns,
     signed=False,
     together=True,
-    check=attention.check,
+    check=check,
     encode=encode,
     steps=lambda tasks, options: (len(_once(tasks)), "prompts"),
     about="The share of the head's attention that goes where the pattern says, from 0 to 1.",

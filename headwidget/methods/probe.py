@@ -27,6 +27,7 @@ from torch import Tensor
 from headwidget.methods.probe_classifier import Classifier, Features, Training, fit
 from headwidget.methods.probe_report import Evaluation
 from headwidget.models import Model, hooks
+from headwidget.models.encoder_decoder import refuse
 from headwidget.scoring.batch import Batch, batches, correct, forward
 from headwidget.scoring.contract import Chunk, Job, Method, Report, to_host
 from headwidget.scoring.encode import Encoded, EncodedTask
@@ -384,6 +385,11 @@ def _choices(classifier: Classifier, x: Features) -> npt.NDArray[np.int64]:
     return classifier.logits(x).argmax(1).cpu().numpy()
 
 
+def check(model: Model) -> None:
+    """A probe reads all heads at the same tokens."""
+    refuse(model, "probe", "reads all heads' outputs at the same tokens")
+
+
 METHOD = Method(
     "probe",
     run,
@@ -391,6 +397,7 @@ METHOD = Method(
     signed=True,
     ranked_by="size",
     together=True,
+    check=check,
     check_tasks=check_tasks,
     # a probe may well tell apart what the model cannot do
     chance_consequence="heads that tell this task from others do not solve it",

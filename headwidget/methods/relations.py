@@ -23,6 +23,7 @@ from torch import Tensor
 
 from headwidget.methods.extremes import SAMPLE, extremes
 from headwidget.models import Layer, Model, hooks, weights
+from headwidget.models.encoder_decoder import refuse
 from headwidget.scores.record import Display, Dropped, TaskRecord
 from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import Encoded, EncodedTask
@@ -68,6 +69,7 @@ class Relations:
 
 def check(model: Model) -> None:
     """Relations need the weights of a decoder."""
+    refuse(model, "relations", "reads what a head makes of a word in one stream of tokens")
     if model.encoder:
         raise ValueError(
             f"relations reads what a head writes towards the next token, but {model.name} "

@@ -32,6 +32,7 @@ from torch.overrides import TorchFunctionMode
 from headwidget.models import hooks
 from headwidget.models.altering import Altered
 from headwidget.models.caches import nothing_kept
+from headwidget.models.encoder_decoder import answered_ids
 from headwidget.models.layers import Layer
 from headwidget.models.model import Model
 from headwidget.models.weights import working
@@ -92,7 +93,8 @@ def weights(model: Model, ids: Tensor | Sequence[int] | Mapping[str, Any], row: 
     """The attention weights of one layer, (batch, head, query, key), float32.
 
     ``row`` counts the layers with attention. ``ids`` is one prompt or a batch of equal
-    length, or the model's own keyword arguments (ids, mask, …).
+    length, or the model's own keyword arguments (ids, mask, …); an encoder-decoder model
+    needs ``decoder_input_ids`` too, and the keys of its cross-attention are the source's.
 
     >>> import headwidget as hw
     >>> from headwidget.models import attention
@@ -107,11 +109,16 @@ def weights(model: Model, ids: Tensor | Sequence[int] | Mapping[str, Any], row: 
         )
     if isinstance(ids, Mapping):
         inputs = dict(ids)
+    elif model.encoder_decoder:
+        raise ValueError(
+            f"{model.name} reads a source and what its decoder has said; give both: "
+            "{'input_ids': …, 'decoder_input_ids': …}."
+        )
     else:
         prompts = torch.as_tensor(ids).to(model.device)
         prompts = prompts[None] if prompts.dim() == 1 else prompts
         inputs = {"input_ids": prompts, **nothing_kept(model)}
-    one_position = torch.zeros_like(inputs["input_ids"][:, :1])  # logits are not needed
+    one_position = torch.zeros_like(answered_ids(inputs)[:, :1])  # logits are not needed
     slices: list[Tensor] = []
     with hooks.scoring(model), read(model, lambda _, __, part: slices.append(part), [row]):
         hooks.logits_at(model, inputs, one_position)
@@ -120,7 +127,7 @@ def weights(model: Model, ids: Tensor | Sequence[int] | Mapping[str, Any], row: 
 
 def check(model: Model) -> None:
     """Refuse, before any forward, a model whose attention kernel does not show its weights."""
-    how = str(getattr(model.config.get_text_config(), "_attn_implementation", ""))
+    how = str(getattr(model.text, "_attn_implementation", ""))
     if "flash" in how or "flex" in how:
         raise ValueError(
             f"{model.name} runs attention by {how!r}, a kernel that does not return its weights; "
@@ -141,7 +148,7 @@ class _Watcher(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if func is functional.scaled_dot_product_attention and _of_prompt(
+        if func is functional.scaled_dot_product_attention and self.of_layer(
             *args[:2], **kwargs or {}
         ):
             for heads, weights in _again(*args, **(kwargs or {})):
@@ -176,14 +183,20 @@ class _Watcher(TorchFunctionMode):
         heads = self.layer.heads
         if out.dim() == 3 and len(out) % heads == 0:
             out = out.reshape(-1, heads, *out.shape[1:])
-        if out.dim() != 4 or out.shape[1] != heads or out.shape[3] - out.shape[2] not in (0, 1):
+        if out.dim() != 4 or out.shape[1] != heads:
             return None
-        return out[..., : out.shape[2]]
+        if self.looks_elsewhere:
+            return out
+        return out[..., : out.shape[2]] if out.shape[3] - out.shape[2] in (0, 1) else None
 
+    def of_layer(self, query: Tensor, key: Tensor, **_: Any) -> bool:
+        """Are queries and keys those of the same tokens, or of a decoder and its source?"""
+        return query.dim() == 4 and (self.looks_elsewhere or query.shape[2] == key.shape[2])
 
-def _of_prompt(query: Tensor, key: Tensor, **_: Any) -> bool:
-    """Are queries and keys those of the same tokens?"""
-    return query.dim() == 4 and query.shape[2] == key.shape[2]
+    @property
+    def looks_elsewhere(self) -> bool:
+        """Does a decoder's layer look at its source?"""
+        return self.layer.section in ("decoder", "cross")
 
 
 def _again(
@@ -228,7 +241,7 @@ def _unreached(model: Model, layer: Layer, heads: int) -> str:
     seen = "none were seen"
     if heads:
         seen = f"those of {heads} heads were seen where there are {layer.heads}"
-    how = getattr(model.config.get_text_config(), "_attn_implementation", None)
+    how = getattr(model.text, "_attn_implementation", None)
     return (
         f"the attention weights of {where} ({type(layer.attention).__name__}, {how}) could not be "
         f"read: {seen}. They are read from torch's softmax and scaled_dot_product_attention; load "

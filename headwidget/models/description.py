@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
+
+from headwidget.models.encoder_decoder import SECTIONS
 
 if TYPE_CHECKING:
     from headwidget.models.model import Model
@@ -24,9 +27,9 @@ def describe(model: Model) -> str:
         f"{model.name}: {model.family.name}, {how(model)}",
         f"{layers} layers with attention x {heads} heads of {' or '.join(map(str, widths))}, "
         f"{model.n_kv_heads} key-value heads",
-        f"output projections: {model.family.blocks}.*.{model.family.projection}",
+        *_projections(model),
     ]
-    if (others := len(model.blocks) - layers) > 0:
+    if (others := len(model.blocks) - layers) > 0 and not model.encoder_decoder:
         lines.append(f"{others} blocks without attention heads: run, not scored")
     if model.layers[0].turns > 1:
         lines.append("layers share their modules: a layer is one of the calls in a forward")
@@ -34,5 +37,22 @@ def describe(model: Model) -> str:
     if len(kinds) > 1:
         counts = ", ".join(f"{kind.replace('_', ' ')} in {n}" for kind, n in kinds.items())
         lines.append(f"kinds: {counts} layers")
-    lines.append("answers: " + ("masked tokens" if model.encoder else "the next token"))
+    what = "the decoder's next token" if model.encoder_decoder else "the next token"
+    lines.append("answers: " + ("masked tokens" if model.encoder else what))
     return "\n".join(lines)
+
+
+def _projections(model: Model) -> list[str]:
+    """Where the output projections are, a line for each section of the layers."""
+    if not model.encoder_decoder:
+        return [f"output projections: {model.family.blocks}.*.{model.family.projection}"]
+    lines, row = [], 0
+    for section in SECTIONS:
+        if section not in dict(model.sections):
+            lines.append(f"{section}: no heads that can be told apart; run, not scored")
+    for section, count in model.sections:
+        name = re.sub(r"\.0\.", ".*.", model.layers[row].name, count=1)
+        what = "cross-attention" if section == "cross" else section
+        lines.append(f"{what}: rows {row} to {row + count - 1}, output projections {name}")
+        row += count
+    return lines

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from headwidget.models.encoder_decoder import SECTIONS, Section, is_encoder_decoder
 from headwidget.models.families import Family, Prediction
 from headwidget.models.layers import Layer
 from headwidget.models.tracing import TOKENS, Attended, Call, Trace, traced
@@ -40,21 +41,50 @@ def find(module: Any, text: Any) -> Found:
     places = _one_each([(attended, _projection(attended)) for attended in trace.attended])
     _check_heads(module, text, [attended for attended, _ in places])
     _check_reached(module, trace)
-    holder = _holder(module, [call.name for _, call in places])
     turns = Counter(id(call.module) for _, call in places)
     _check_calls(module, trace, [call for _, call in places], turns)
-    shared = max(turns.values()) > 1
+    holders: dict[str, None] = {}  # the lists of blocks, in order
+    layers: list[Layer] = []
+    for section in SECTIONS if is_encoder_decoder(module) else ("",):
+        members = [place for place in places if section in ("", place[0].section)]
+        if members:
+            holder = _holder(module, [call.name for _, call in members])
+            layers += _section(module, holder, members, turns, _kinds(module, text, section))
+            holders[holder] = None
+            for layer in layers[-len(members) :]:
+                layer.section = section
+    if is_encoder_decoder(module):
+        for row, layer in enumerate(layers):  # numbers of blocks are not enough
+            layer.index = row
+    blocks = tuple(block for holder in holders for block in module.get_submodule(holder))
+    return Found(_family(module, next(reversed(holders)), layers[-1]), blocks, tuple(layers))
+
+
+def _section(
+    module: nn.Module,
+    holder: str,
+    places: list[tuple[Attended, Call]],
+    turns: Counter[int],
+    kinds: Sequence[str],
+) -> list[Layer]:
+    """The layers of one list of blocks, or of the only one, in order."""
     layers: list[Layer] = []
     for number, (attended, projection) in enumerate(places):
-        layer = _layer(module, f"{holder}.", attended, projection, text)
-        if shared:  # layers are numbered by their calls
+        layer = _layer(module, f"{holder}.", attended, projection, kinds)
+        if max(turns.values()) > 1:  # layers are numbered by their calls
             layer.turns, layer.index = turns[id(projection.module)], number
             layer.turn = sum(other.projection is layer.projection for other in layers)
         layers.append(layer)
     _check_one_a_block(module, layers)
-    blocks = tuple(module.get_submodule(holder))
-    ordered = tuple(sorted(layers, key=lambda layer: layer.index))
-    return Found(_family(module, holder, ordered[0]), blocks, ordered)
+    return sorted(layers, key=lambda layer: layer.index)
+
+
+def _kinds(module: Any, text: Any, section: Section) -> Sequence[str]:
+    """What sort of attention each block has, where the configuration names it."""
+    if section == "cross":
+        return []
+    settings = getattr(module.config, section, None) if section else text
+    return getattr(settings, "layer_types", None) or []
 
 
 def _one_each(places: list[tuple[Attended, Call]]) -> list[tuple[Attended, Call]]:
@@ -164,14 +194,13 @@ def _holder(module: nn.Module, names: Sequence[str]) -> str:
 
 
 def _layer(
-    module: nn.Module, prefix: str, attended: Attended, projection: Call, text: Any
+    module: nn.Module, prefix: str, attended: Attended, projection: Call, kinds: Sequence[str]
 ) -> Layer:
     index = int(projection.name.removeprefix(prefix).split(".", 1)[0])
     heads = attended.heads
     width = in_width(projection.module)
     assert width is not None  # it was chosen by its width
     attention, inside = _attention_module(f"{prefix}{index}", attended, projection)
-    kinds = getattr(text, "layer_types", None) or []
     return Layer(
         index=index,
         block=module.get_submodule(f"{prefix}{index}"),
@@ -205,16 +234,16 @@ def _same(a: Tensor | None, b: Tensor | None) -> bool:
     return a is not None and b is not None and a.shape == b.shape and torch.equal(a, b)
 
 
-def _family(module: Any, holder: str, first: Layer) -> Family:
-    """What a table would say of the model."""
-    number = first.name.removeprefix(f"{holder}.").split(".", 1)[0]
+def _family(module: Any, holder: str, layer: Layer) -> Family:
+    """What a table would say of the model, by one of its layers."""
+    number = layer.name.removeprefix(f"{holder}.").split(".", 1)[0]
     block = f"{holder}.{number}."
     names = {id(part): name for name, part in module.named_modules()}
     return Family(
         name=str(getattr(module.config, "model_type", type(module).__name__)),
         blocks=holder,
-        attention=names[id(first.attention)].removeprefix(block),
-        projection=first.name.removeprefix(block),
+        attention=names[id(layer.attention)].removeprefix(block),
+        projection=layer.name.removeprefix(block),
         final_norm=None,
         head=prediction(module),
         table=False,
@@ -225,6 +254,8 @@ def prediction(module: Any) -> Prediction:
     """What the model predicts, by its class."""
     from transformers.models.auto import modeling_auto
 
+    if is_encoder_decoder(module):
+        return "encoder-decoder"
     name, config = type(module).__name__, module.config
     masked = name in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()
     turned = getattr(config, "is_decoder", False) or getattr(config, "causal", False)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Prediction = Literal["causal", "masked", "image-text"]
-"""What a model predicts: the next token, a masked token, or the next token behind an
-image-and-text wrapper."""
+Prediction = Literal["causal", "masked", "image-text", "encoder-decoder"]
+"""What a model predicts: the next token, a masked token, the next token behind an
+image-and-text wrapper, or a decoder's next token for a source that an encoder read."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from headwidget.models.altering import Altered, Undo, deliver_signals, entered, together
+from headwidget.models.encoder_decoder import answered_ids
 from headwidget.models.weights import packs_its_weight
 from headwidget.models.wrappers import check_unhooked
 
@@ -141,7 +142,7 @@ def logits_at(model: Model, inputs: dict[str, Any], positions: Tensor) -> Tensor
     Only those are computed, unless the user's hooks must find all positions in their place,
     or the unembedding is not a module that runs.
     """
-    length = inputs["input_ids"].shape[1]
+    length = answered_ids(inputs).shape[1]
     if model.one_by_one or not model.unembeds:
         logits = logits_of(model, inputs)
         _check_length(model, logits.shape[1], length)

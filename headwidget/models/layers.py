@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from headwidget.models.encoder_decoder import Section
 from headwidget.models.weights import linear_weight
 
 
@@ -14,7 +15,7 @@ class Layer:
     """One layer's attention: its place in the model and its modules."""
 
     index: int
-    """Its number among the model's blocks."""
+    """Its number among the model's blocks; of an encoder-decoder model, among all rows."""
     block: nn.Module
     attention: nn.Module
     projection: nn.Module
@@ -31,6 +32,8 @@ class Layer:
     """How often the modules are called in a forward."""
     factor: float = 1.0
     """What the model multiplies the layer's write by, on its way to the logits."""
+    section: Section = ""
+    """Which stack of an encoder-decoder model it belongs to."""
     kind: str = ""
     """What sort of attention it is, as the configuration names it ("sliding_attention")."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import nn
 from headwidget.models import discovery, foreign, proof, tracing
 from headwidget.models.altering import Altered
 from headwidget.models.description import describe
+from headwidget.models.encoder_decoder import Section, text_config
 from headwidget.models.families import FAMILIES, Family
 from headwidget.models.fingerprint import fingerprint
 from headwidget.models.layers import Layer
@@ -36,7 +38,9 @@ class Model:
         self.config = _config(module)
         self.name: str = name or _name(self.config) or type(module).__name__
         self.revision: str | None = getattr(self.config, "_commit_hash", None)
-        text: Any = self.config.get_text_config()
+        self.text: Any = text_config(self.config)
+        """The configuration of the text side; of an encoder-decoder model, its decoder's."""
+        text = self.text
         self.family: Family
         self.blocks: tuple[nn.Module, ...]
         self.layers: tuple[Layer, ...]
@@ -128,19 +132,34 @@ class Model:
         return self.family.head == "masked"
 
     @property
+    def encoder_decoder(self) -> bool:
+        """True where an encoder reads the prompt and a decoder answers.
+
+        Rows are then the encoder's layers, the decoder's, and its cross-attention's.
+        """
+        return self.family.head == "encoder-decoder"
+
+    @property
+    def sections(self) -> tuple[tuple[Section, int], ...]:
+        """The sections of an encoder-decoder model's rows, and how many rows each has."""
+        counts = Counter(layer.section for layer in self.layers if layer.section)
+        return tuple(counts.items())
+
+    @property
     def hybrid(self) -> bool:
         """True where some blocks have no attention (Jamba): they keep states of another kind."""
-        return len(self.blocks) != len(self.layers)
+        return not self.encoder_decoder and len(self.blocks) != len(self.layers)
 
     @property
     def can_share_prefix(self) -> bool:
         """Can several prompts go on from the keys and values of one prefix?
 
-        Not in an encoder, where every token sees all others, nor in a hybrid model, whose
-        blocks without attention keep more than keys and values, nor where prompts run
+        Not in an encoder, where every token sees all others, nor behind one, nor in a hybrid
+        model, whose blocks without attention keep more than keys and values, nor where prompts run
         :attr:`one_by_one`.
         """
-        kept = self.encoder or self.hybrid or self.prefix_dependent or not self.forgets
+        kept = self.encoder or self.encoder_decoder or self.hybrid
+        kept = kept or self.prefix_dependent or not self.forgets
         return not kept and not self.one_by_one
 
     def switches_rope(self, length: int) -> bool:
@@ -182,7 +201,7 @@ class Model:
 
         None where the residual stream does not reach the logits linearly.
         """
-        text = self.config.get_text_config()
+        text = self.text
         if getattr(text, "apply_residual_connection_post_layernorm", False):
             return None  # a BLOOM whose stream goes through its norms
         norms_after = getattr(text, "do_layer_norm_before", True) is False
@@ -266,7 +285,7 @@ def _known(module: Any) -> Family | None:
     family = FAMILIES.get(getattr(module.config, "model_type", ""))
     if family is None:
         return None
-    is_decoder = getattr(module.config.get_text_config(), "is_decoder", False)
+    is_decoder = getattr(text_config(module.config), "is_decoder", False)
     turned = family.head == "masked" and is_decoder  # an encoder turned into a decoder
     return None if turned else family
 
@@ -373,8 +392,10 @@ def _kv_heads(text: Any, heads: int) -> int:
 
 
 def _context(text: Any, family: Family) -> int | None:
-    """The longest input, None where there is no limit (ALiBi)."""
-    most = getattr(text, "max_position_embeddings", None) or getattr(text, "n_positions", None)
+    """The longest input, None where there is no limit (ALiBi, T5's relative positions)."""
+    most = getattr(text, "max_position_embeddings", None)
+    if not most and family.head != "encoder-decoder":
+        most = getattr(text, "n_positions", None)
     if most is not None and family.name == "roberta":
         most -= text.pad_token_id + 1  # its positions start behind the padding id
     return most

@@ -1,6 +1,6 @@
 """Proof, on the live model, that what discovery found are the heads.
 
-Six short forwards of random tokens. Gates of 1 change nothing, bit for bit. What heads write
+Three short forwards of random tokens. Gates of 1 change nothing, bit for bit. What heads write
 adds up to the projection's output. What one head computes reaches its own slice of the
 projection's input and no other. And a causal model's answers do not depend on later tokens.
 What cannot be proven is refused with a sentence that names the module.
@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from headwidget.models import hooks, tracing
 from headwidget.models.altering import Altered, entered
 from headwidget.models.caches import ForgetfulCache, kept_in
+from headwidget.models.encoder_decoder import answered_ids
 
 if TYPE_CHECKING:
     from headwidget.models.layers import Layer
@@ -31,38 +32,32 @@ ROUNDED = 0.1
 def prove(model: Model) -> None:
     """Raise where the model's layers and heads are not what they are taken for."""
     with tracing.still(model.module), hooks.scoring(model):
-        inputs = {
-            "input_ids": tracing.random_tokens(model.module, 1),
-            **tracing.no_cache(model.module),
-        }
+        inputs = tracing.random_inputs(model.module)
         plain = _plain(model, inputs)
         _prove_gates(model, inputs, plain)
-        _prove_apart(model)
-        _prove_direction(model, inputs, plain)
-        model.forgets = _forgets(model, inputs, plain)
+        for count in sorted({layer.heads for layer in model.layers}):
+            _prove_apart(model, inputs, plain, _marks(model, count))
 
 
 def _plain(model: Model, inputs: dict[str, Any]) -> Tensor:
     """The logits of a plain forward; notes whether the unembedding runs as a module."""
     ran: list[int] = []
+    fed = answered_ids(inputs).shape
 
     def see(args: Any, kwargs: Any, out: Any) -> None:
-        if args and args[0].shape[:2] == inputs["input_ids"].shape:
+        if args and args[0].shape[:2] == fed:
             ran.append(1)
 
     with hooks.watch(model.unembedding, see):
         logits = hooks.logits_of(model, inputs)
-    if logits.shape[1] != inputs["input_ids"].shape[1]:
+    if logits.shape[1] != fed[1]:
         raise ValueError(
-            f"{model.name} was fed {inputs['input_ids'].shape[1]} tokens and answers at "
-            f"{logits.shape[1]} positions, so where an answer is predicted is not known."
+            f"{model.name} was fed {fed[1]} tokens and answers at {logits.shape[1]} positions, so "
+            "where an answer is predicted is not known."
         )
     if bool(logits.isnan().any()):
         raise ValueError(f"{model.name} answers with numbers that are not numbers (NaN).")
-    last = torch.tensor([[0, logits.shape[1] - 2]], device=model.device)
-    model.unembeds = len(ran) == 1 and torch.allclose(
-        hooks.logits_at(model, inputs, last), logits[:, last[0]], rtol=1e-3, atol=1e-3
-    )
+    model.unembeds = len(ran) == 1
     return logits
 
 
@@ -79,7 +74,31 @@ def _refusal(model: Model, layer: Layer, what: str) -> ValueError:
 
 
 def _prove_gates(model: Model, inputs: dict[str, Any], plain: Tensor) -> None:
-    seen: dict[int, tuple[Tensor, Tensor]] = {}
+    """Gates of 1 change nothing, with a cache that keeps nothing where the model takes one."""
+    model.forgets = not model.encoder and not model.encoder_decoder
+    if model.forgets:
+        kept = {"input_ids": inputs["input_ids"], **kept_in(ForgetfulCache())}
+        try:
+            gated, seen = _gated(model, kept)
+            model.forgets = torch.equal(gated, plain)
+        except Exception:  # whatever a model's own code raises at a cache that is not its own
+            model.forgets = False
+    if not model.forgets:
+        gated, seen = _gated(model, inputs)
+        if not torch.equal(gated, plain):
+            what = "gates of 1 on all heads change the model's answers"
+            raise _refusal(model, model.layers[0], what)
+    for layer, (z, out) in zip(model.layers, seen):
+        source = layer.section == "encoder"
+        fed = (inputs["input_ids"] if source else answered_ids(inputs)).shape
+        if not isinstance(out, Tensor) or out.shape[:-1] != fed or z.shape[:-1] != fed:
+            raise _refusal(model, layer, "it does not take and give a row for each position")
+        _prove_sum(model, layer, z, out)
+
+
+def _gated(model: Model, inputs: dict[str, Any]) -> tuple[Tensor, list[tuple[Tensor, Any]]]:
+    """Logits under gates of 1, and what every projection takes and gives."""
+    seen: dict[int, tuple[Tensor, Any]] = {}
 
     def note(row: int) -> Altered:
         def see(args: Any, kwargs: Any, out: Any) -> None:
@@ -91,29 +110,26 @@ def _prove_gates(model: Model, inputs: dict[str, Any], plain: Tensor) -> None:
     ones = torch.ones(model.shape, dtype=torch.float32, device=model.device)
     watches = [note(row) for row in range(len(model.layers))]
     with hooks.together(hooks.gate(model, ones), *watches):
-        gated = hooks.logits_of(model, inputs)
-    if not torch.equal(gated, plain):
-        raise _refusal(model, model.layers[0], "gates of 1 on all heads change the model's answers")
-    for layer, (z, out) in zip(model.layers, (seen[row] for row in range(len(model.layers)))):
-        positions = inputs["input_ids"].shape
-        if not isinstance(out, Tensor) or out.shape[:-1] != positions or z.shape[:-1] != positions:
-            raise _refusal(model, layer, "it does not take and give a row for each position")
-        _prove_sum(model, layer, z, out)
+        logits = hooks.logits_of(model, inputs)
+    return logits, [seen[row] for row in range(len(model.layers))]
 
 
 def _prove_sum(model: Model, layer: Layer, z: Tensor, out: Tensor) -> None:
     """The heads' contributions and the bias are the projection's output."""
-    nothing = layer.projection(torch.zeros_like(z))
-    total = nothing.double().clone()
-    for head in range(layer.heads):
-        rows = slice(head * layer.head_dim, (head + 1) * layer.head_dim)
-        alone = torch.zeros_like(z)
-        alone[..., rows] = z[..., rows]
-        total += layer.projection(alone).double() - nothing.double()
-        if layer.plain:
-            written = z[..., rows].double() @ layer.w_o()[head].double()
-            _check_close(model, layer, written, layer.projection(alone) - nothing, out)
-    _check_close(model, layer, total, out, out)
+    each = torch.eye(layer.heads, dtype=z.dtype, device=z.device)
+    alone = hooks.by_head(z[0], layer) * each[:, None, :, None]  # (head, seq, head, dim)
+    fed = torch.cat([torch.zeros_like(z), alone.flatten(2)])  # (1 + head, seq, heads * dim)
+    # what a projection of another kind gives may depend on the rows beside it
+    rows = (
+        layer.projection(fed)
+        if layer.plain
+        else torch.cat([layer.projection(row[None]) for row in fed])
+    )
+    nothing, writes = rows[:1], rows[1:] - rows[:1]  # (head, seq, width)
+    _check_close(model, layer, nothing.double() + writes.double().sum(0), out, out)
+    if layer.plain:
+        written = torch.einsum("shd,hdw->hsw", hooks.by_head(z[0], layer), layer.w_o())
+        _check_close(model, layer, written.double(), writes, out)
 
 
 def _check_close(model: Model, layer: Layer, sums: Tensor, part: Tensor, out: Tensor) -> None:
@@ -126,7 +142,7 @@ def _check_close(model: Model, layer: Layer, sums: Tensor, part: Tensor, out: Te
         )
 
 
-# ---- heads are separate ----
+# ---- heads are separate, and which tokens an answer depends on ----
 
 
 class _Marks(TorchFunctionMode):
@@ -135,73 +151,78 @@ class _Marks(TorchFunctionMode):
     ``heads`` is (row, head), True where a head is marked.
     """
 
-    def __init__(self, heads: Tensor) -> None:
+    def __init__(self, heads: Tensor, lengths: tuple[int, ...]) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.lengths = heads, lengths
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         rows, heads = self.heads.shape
-        if tracing.attention_heads(func, out, rows) != heads:
+        if tracing.attention_heads(func, out, rows, self.lengths) != heads:
             return out
         return tracing.marked(out, self.heads.to(out.device))
 
 
-def _prove_apart(model: Model) -> None:
+def _marks(model: Model, count: int) -> Tensor:
+    """(row, head), True where a head's output is made NaN; nothing in the first and last row.
+
+    A head shows itself by the rows in which it is marked: the bits of its number, and for
+    every bit also the row of all heads without it.
+    """
+    bits = max(1, count.bit_length())
+    numbers = torch.arange(1, count + 1)  # no head is marked in no row
+    marks = (numbers[None] >> torch.arange(bits)[:, None] & 1).bool()
+    nothing = torch.zeros(1, count, dtype=torch.bool)
+    return torch.cat([nothing, marks, ~marks, nothing]).to(model.device)
+
+
+def _prove_apart(model: Model, inputs: dict[str, Any], plain: Tensor, marks: Tensor) -> None:
     """What a head computes reaches its own slice of the projection's input, all of it.
 
     Rows of the batch are the same prompt; in each, the outputs of other heads are NaN, so
-    that a head shows itself by the rows in which its slice is NaN. Before the projection all
-    rows become the first again, in which no head is marked: layers do not disturb each other.
+    that a head shows itself by the rows in which its slice is NaN. Before the projection they
+    all become the first again: layers do not disturb each other. The last row has another
+    last token, to see which answers depend on it.
     """
-    for count in sorted({layer.heads for layer in model.layers}):
-        bits = max(1, count.bit_length())
-        numbers = torch.arange(1, count + 1)  # no head is marked in no row
-        marks = (numbers[None] >> torch.arange(bits)[:, None] & 1).bool()
-        marks = torch.cat([torch.zeros(1, count, dtype=torch.bool), marks, ~marks])
-        marks = marks.to(model.device)  # (row, head)
-        _prove_marks(model, marks)
-
-
-def _prove_marks(model: Model, marks: Tensor) -> None:
     wrong: list[tuple[Layer, str]] = []
 
     def look(row: int, layer: Layer, z: Tensor) -> Tensor:
-        if layer.heads != marks.shape[1]:
-            return z[:1].expand_as(z).contiguous()
-        lost = hooks.by_head(z, layer).isnan()  # (row, seq, head, dim)
-        touched = lost.any(dim=(1, 3))
-        if not torch.equal(touched.cpu(), marks.cpu()):
-            mixed = "one head's output reaches other heads' slices of its input"
-            unreached = "no attention reaches its input"
-            wrong.append((layer, mixed if bool(touched.any()) else unreached))
-        elif not torch.equal(lost.all(dim=(1, 3)), touched):
-            wrong.append((layer, "a head's output is only a part of its slice"))
-        return z[:1].expand_as(z).contiguous()
+        if layer.heads == marks.shape[1]:
+            lost = hooks.by_head(z, layer).isnan()  # (row, seq, head, dim)
+            touched = lost.any(dim=(1, 3))
+            if not torch.equal(touched.cpu(), marks.cpu()):
+                mixed = "one head's output reaches other heads' slices of its input"
+                unreached = "no attention reaches its input"
+                wrong.append((layer, mixed if bool(touched.any()) else unreached))
+            elif not torch.equal(lost.all(dim=(1, 3)), touched):
+                wrong.append((layer, "a head's output is only a part of its slice"))
+        return torch.cat([z[:1].expand_as(z[:-1]), z[-1:]])
 
-    rows = tracing.random_tokens(model.module, 1).expand(len(marks), -1).contiguous()
-    inputs = {"input_ids": rows, **tracing.no_cache(model.module)}
-    mode = Altered(lambda undo: entered(_Marks(marks), undo))
+    rows = tracing.repeated(inputs, len(marks))
+    ids = answered_ids(rows)
+    other = tracing.random_tokens(model.module, 1, seed=1)[0, 0]
+    ids[-1, -1] = torch.where(other == ids[0, -1], ids[0, 0], other)
+    backwards = torch.arange(ids.shape[1] - 1, -1, -1, device=model.device).expand(len(ids), -1)
+    mode = Altered(lambda undo: entered(_Marks(marks, tracing.fed_lengths(model.module)), undo))
     with hooks.together(hooks.on_projections(model, look), mode):
-        logits = hooks.logits_of(model, inputs)
+        # positions in another order show whether they can be chosen before the unembedding
+        logits = hooks.logits_at(model, rows, backwards).flip(1)
     if wrong:
         raise _refusal(model, *wrong[0])
     if bool(logits.isnan().any()):
         what = "what the heads compute also goes past it, to the answers"
         raise _refusal(model, model.layers[-1], what)
+    off = (logits[0] - plain[0]).abs().max() / plain.abs().max()
+    model.unembeds = model.unembeds and bool(off <= ALLOWED[plain.dtype.itemsize])
+    _check_direction(model, logits[0], logits[-1])
 
 
-# ---- which tokens an answer depends on ----
+def _check_direction(model: Model, plain: Tensor, other: Tensor) -> None:
+    """A causal model's answers do not depend on the tokens behind them; a masked one's do.
 
-
-def _prove_direction(model: Model, inputs: dict[str, Any], plain: Tensor) -> None:
-    """A causal model's answers do not depend on the tokens behind them; a masked one's do."""
-    ids = inputs["input_ids"].clone()
-    ids[:, -1] = tracing.random_tokens(model.module, 1, seed=1)[:, 0]
-    if torch.equal(ids, inputs["input_ids"]):
-        ids[:, -1] = ids[:, 0]
-    other = hooks.logits_of(model, {**inputs, "input_ids": ids})
-    before, after = plain[:, :-1].double(), other[:, :-1].double()
+    ``other`` are the answers, (seq, vocabulary), where the last token is another one.
+    """
+    before, after = plain[:-1].double(), other[:-1].double()
     allowed = ALLOWED[plain.dtype.itemsize] * float(before.abs().max().clamp(min=1.0))
     depends = bool((before - after).abs().max() > allowed)
     if depends and not model.encoder:
@@ -214,14 +235,3 @@ def _prove_direction(model: Model, inputs: dict[str, Any], plain: Tensor) -> Non
             f"the answers of {model.name} do not depend on the tokens behind them, so it does not "
             "fill in masked tokens as an encoder does."
         )
-
-
-def _forgets(model: Model, inputs: dict[str, Any], plain: Tensor) -> bool:
-    """Does the model take a cache that keeps nothing, and answer the same?"""
-    if model.encoder:
-        return False
-    try:
-        kept = {"input_ids": inputs["input_ids"], **kept_in(ForgetfulCache())}
-        return torch.equal(model.module(**kept).logits, plain)
-    except Exception:  # whatever a model's own code raises at a cache that is not its own
-        return False

@@ -50,10 +50,7 @@ def find(model: Model) -> None:
 
 def _find(model: Model) -> None:
     with hooks.scoring(model):
-        inputs = {
-            "input_ids": tracing.random_tokens(model.module, 1),
-            **tracing.no_cache(model.module),
-        }
+        inputs = tracing.random_inputs(model.module)
         final_name, behind = _final_norm(model, inputs)
         measured = _measure(model, model.module.get_submodule(final_name))
         for layer in model.layers:

@@ -18,11 +18,15 @@ from torch.overrides import TorchFunctionMode
 
 from headwidget.models import hooks
 from headwidget.models.altering import Altered, Undo, entered
+from headwidget.models.encoder_decoder import Section, is_encoder_decoder, text_config
 from headwidget.models.locks import SharedLock
 from headwidget.models.weights import in_width
 
 TOKENS = 7
 """How many tokens the forward has: few, and no number of heads or widths."""
+DECODED = 5
+"""How many of them a decoder is fed behind an encoder: attention tells by its lengths what it
+is between."""
 SOFTMAX = (functional.softmax, torch.softmax, torch.Tensor.softmax)
 
 
@@ -43,8 +47,20 @@ class Attended:
     inside: tuple[Call, ...]
     """The calls under way, the outermost first."""
     heads: int
+    queries: int
+    keys: int
     projection: Call | None = None
     """The first linear map that its output reaches."""
+
+    @property
+    def section(self) -> Section:
+        """Which stack of an encoder-decoder model it is in.
+
+        A decoder that attends to its own tokens and the source at once has no cross-attention.
+        """
+        if self.queries != DECODED:
+            return "encoder"
+        return "cross" if self.keys in (TOKENS, TOKENS + 1) else "decoder"  # 1 for a sink
 
 
 @dataclass(eq=False)
@@ -58,9 +74,8 @@ class Trace:
 def traced(module: Any) -> Trace:
     """One forward of random tokens, watched."""
     trace = Trace()
-    tokens = random_tokens(module, 1).expand(2, -1).contiguous()
     with still(module), _watched(module, trace):
-        module(input_ids=tokens, **no_cache(module))
+        module(**repeated(random_inputs(module), 2))
     return trace
 
 
@@ -101,7 +116,7 @@ def _give_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
 
 def random_tokens(module: Any, rows: int, seed: int = 0) -> Tensor:
     """Token ids that mean nothing special, (row, TOKENS)."""
-    config = module.config.get_text_config()
+    config = text_config(module.config)
     embedding = module.get_input_embeddings()
     vocabulary = int(embedding.weight.shape[0])
     special = {
@@ -118,6 +133,27 @@ def random_tokens(module: Any, rows: int, seed: int = 0) -> Tensor:
     if device.type == "meta":  # offloaded by accelerate
         device = torch.device(embedding._hf_hook.execution_device)
     return torch.tensor(plain)[chosen].to(device)
+
+
+def random_inputs(module: Any) -> dict[str, Any]:
+    """Keyword arguments for a forward of one row of random tokens, which keeps no cache."""
+    inputs = {"input_ids": random_tokens(module, 1)}
+    if is_encoder_decoder(module):
+        inputs["decoder_input_ids"] = random_tokens(module, 1, seed=2)[:, :DECODED]
+    return {**inputs, **no_cache(module)}
+
+
+def repeated(inputs: dict[str, Any], rows: int) -> dict[str, Any]:
+    """The same row several times."""
+    return {
+        name: value.expand(rows, -1).contiguous() if isinstance(value, Tensor) else value
+        for name, value in inputs.items()
+    }
+
+
+def fed_lengths(module: Any) -> tuple[int, ...]:
+    """How many tokens a forward of random tokens has, in each stack."""
+    return (TOKENS, DECODED) if is_encoder_decoder(module) else (TOKENS,)
 
 
 def no_cache(module: Any) -> dict[str, Any]:
@@ -145,11 +181,11 @@ def _watched(module: nn.Module, trace: Trace) -> Altered:
     def leave(output: Any) -> None:
         under_way.pop().output = _first_tensor(_as_tuple(output))
 
-    def attend(heads: int) -> None:
-        waiting.append(Attended(tuple(under_way), heads))
+    def attend(heads: int, queries: int, keys: int) -> None:
+        waiting.append(Attended(tuple(under_way), heads, queries, keys))
         trace.attended.append(waiting[-1])
 
-    mode = Altered(lambda undo: entered(_Attention(attend), undo))
+    mode = Altered(lambda undo: entered(_Attention(attend, fed_lengths(module)), undo))
     return hooks.together(hooks.watch_all(module, enter, leave), mode)
 
 
@@ -165,15 +201,18 @@ def _unmarked(value: Any) -> Any:
 class _Attention(TorchFunctionMode):
     """Tells of every computation of attention over the forward's tokens, and marks its output."""
 
-    def __init__(self, tell: Callable[[int], None]) -> None:
+    def __init__(self, tell: Callable[[int, int, int], None], lengths: tuple[int, ...]) -> None:
         super().__init__()
-        self.tell = tell
+        self.tell, self.lengths = tell, lengths
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if (heads := attention_heads(func, out, rows=2)) is None:
+        if (heads := attention_heads(func, out, 2, self.lengths)) is None:
             return out
-        self.tell(heads)
+        key = out
+        if func is functional.scaled_dot_product_attention:
+            key = args[1].mT if len(args) > 1 else (kwargs or {})["key"].mT
+        self.tell(heads, int(out.shape[-2]), int(key.shape[-1]))
         marks = torch.tensor([[False] * heads, [True] * heads], device=out.device)
         return marked(out, marks)
 
@@ -184,15 +223,16 @@ def marked(out: Tensor, marks: Tensor) -> Tensor:
     return by_head.masked_fill(marks[..., None, None], float("nan")).reshape(out.shape)
 
 
-def attention_heads(func: Any, out: Any, rows: int) -> int | None:
+def attention_heads(func: Any, out: Any, rows: int, lengths: tuple[int, ...]) -> int | None:
     """How many heads a call of torch computes attention for; None where it does not.
 
     ``out`` is (batch, head, query, key or dim); some models put batch and head together.
+    Queries are as many as the tokens of a stack, one of ``lengths``.
     """
     sdpa = func is functional.scaled_dot_product_attention
-    if not (sdpa or func in SOFTMAX) or out.dim() not in (3, 4) or out.shape[-2] != TOKENS:
+    if not (sdpa or func in SOFTMAX) or out.dim() not in (3, 4) or out.shape[-2] not in lengths:
         return None
-    if not sdpa and out.shape[-1] < TOKENS:
+    if not sdpa and out.shape[-1] < out.shape[-2]:
         return None
     if out.dim() == 4:
         return int(out.shape[1]) if len(out) == rows else None

@@ -119,7 +119,30 @@ def display(scores: HeadScores, given: Mapping[str, Any] = MappingProxyType({}))
 
 def axes(scores: HeadScores) -> list[str]:
     """What rows and columns are called: "Layer" and "Head" where the record has no other names."""
-    return list(scores.record.axes) or ["Layer", "Head"]
+    if scores.record.axes:
+        return list(scores.record.axes)
+    letters = [f"{name[0].upper()} {name}" for name, _ in sections(scores)]
+    return [f"Layer ({', '.join(letters)})" if letters else "Layer", "Head"]
+
+
+def sections(scores: HeadScores) -> tuple[tuple[str, int], ...]:
+    """The sections of the rows, where the record has some that are all the rows."""
+    named = scores.record.sections
+    return named if sum(count for _, count in named) == scores.shape[0] else ()
+
+
+def layer_labels(scores: HeadScores) -> list[str]:
+    """What each row's layer is called: its number, or E0, D0, C0 in sections.
+
+    >>> import headwidget as hw, numpy as np
+    >>> record = {"sections": [["encoder", 2], ["cross", 1]]}
+    >>> layer_labels(hw.HeadScores.from_arrays({"t": np.zeros((1, 3, 2))}, meta=record))
+    ['E0', 'E1', 'C0']
+    """
+    labels = [
+        f"{name[0].upper()}{number}" for name, count in sections(scores) for number in range(count)
+    ]
+    return labels or [str(layer) for layer in scores.layers]
 
 
 def line(scores: HeadScores) -> str:

@@ -186,6 +186,21 @@ def _axes(value: Any) -> Any:
     return texts if fine and all(label.strip() for label in texts) else OTHER_KIND
 
 
+def _sections(value: Any) -> Any:
+    """Names with a number of rows each."""
+    if not isinstance(value, (list, tuple)):
+        return OTHER_KIND
+    pairs = tuple(tuple(pair) if isinstance(pair, (list, tuple)) else pair for pair in value)
+    fine = all(
+        type(pair) is tuple
+        and [type(item) for item in pair] == [str, int]
+        and pair[0].strip()
+        and pair[1] > 0
+        for pair in pairs
+    )
+    return pairs if fine else OTHER_KIND
+
+
 def _merged_source(value: Any) -> Any:
     """The record of scores that were merged; what those were merged from is not looked at."""
     if not isinstance(value, Mapping):
@@ -238,6 +253,8 @@ class Record(JsonFields):
     """Relations in prompts: the prompts' templates."""
     axes: tuple[str, ...] = field(default=(), metadata={"read": _axes})
     """What rows and columns are called, where it is not "Layer" and "Head"."""
+    sections: tuple[tuple[str, int], ...] = field(default=(), metadata={"read": _sections})
+    """The sections of an encoder-decoder model's rows, and how many rows each has."""
     unscored: Mapping[str, tuple[int, ...]] = by_name(list_of(whole))
     """By task, the rows that a live run has not scored yet."""
     compare: Comparison | None = optional(fields_of(Comparison))  # noqa: RUF009

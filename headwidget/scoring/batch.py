@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from headwidget.models import Model, hooks, weights
+from headwidget.models import Layer, Model, hooks, weights
 from headwidget.models.caches import nothing_kept
 from headwidget.scoring.encode import Encoded
 
@@ -46,9 +46,20 @@ class Batch:
     """The foil's token where answer and foil part, else the answer's own."""
     parts: Tensor
     """1 at the token where answer and foil part; all 0 without a foil."""
+    source: Tensor | None = None
+    """What an encoder-decoder model's encoder reads, (batch, source); ``ids`` are its decoder's."""
+    source_mask: Tensor | None = None
+    """1 where a token of the source is, 0 where padding is."""
 
     def inputs(self, model: Model) -> dict[str, Any]:
         """Keyword arguments for the model's own forward."""
+        if self.source is not None:
+            return {
+                "input_ids": self.source,
+                "attention_mask": self.source_mask,
+                "decoder_input_ids": self.ids,
+                **nothing_kept(model),
+            }
         inputs: dict[str, Any] = {"input_ids": self.ids, **nothing_kept(model)}
         if self.mask is not None:
             inputs["attention_mask"] = self.mask
@@ -57,8 +68,10 @@ class Batch:
                 inputs["position_ids"] = (self.mask.cumsum(-1) - 1).clamp(min=0)
         return inputs
 
-    def valid(self) -> Tensor:
-        """1 where a token is, 0 where padding is, (batch, seq)."""
+    def valid(self, layer: Layer) -> Tensor:
+        """1 where a token is that the layer reads, 0 where padding is, (batch, seq)."""
+        if layer.section == "encoder" and self.source_mask is not None:
+            return self.source_mask
         if self.mask is not None:
             return self.mask
         # No mask: the padding is on the right, behind the last position that is read.
@@ -76,6 +89,13 @@ def collate(
     k = max(len(e.answer) for e in examples)
     pad = model.tokenizer.pad_token_id if model.encoder else None
     rows = [_padded(example, seq, k, pad, side) for example in examples]
+    if model.encoder_decoder:
+        longest = max(len(e.source) for e in examples)
+        filling = model.tokenizer.pad_token_id or 0  # the mask hides it
+        for row, example in zip(rows, examples):
+            short = longest - len(example.source)
+            row["source"] = [*example.source, *[filling] * short]
+            row["source_mask"] = [*[1] * len(example.source), *[0] * short]
     tensors: dict[str, Tensor | None] = {}
     for name in rows[0]:
         tensors[name] = torch.tensor([row[name] for row in rows], device=model.device)
@@ -117,7 +137,7 @@ def plan(
     examples: Sequence[Encoded],
     model: Model,
     batch_size: int | None,
-    order: Callable[[Encoded], Any] = lambda e: len(e.ids),
+    order: Callable[[Encoded], Any] = lambda e: e.length,
     together: Callable[[Sequence[Encoded], Encoded], bool] = lambda batch, e: True,
 ) -> list[list[int]]:
     """Which examples run together, as indices.
@@ -140,7 +160,7 @@ def plan(
 
 def _fits(example: Encoded, batch: Sequence[Encoded], model: Model, batch_size: int | None) -> bool:
     """Has the batch room for the example, and is its rotation the same?"""
-    longest = max(len(e.ids) for e in (*batch, example))
+    longest = max(e.length for e in (*batch, example))
     room = batch_size or max(1, min(PROMPTS, TOKENS // longest))
     same_rope = model.switches_rope(len(batch[0].ids)) == model.switches_rope(len(example.ids))
     return len(batch) < room and same_rope

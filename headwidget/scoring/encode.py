@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from headwidget.models.encoder_decoder import decoder_start
 from headwidget.tasks import Example, Task
 
 if TYPE_CHECKING:
@@ -33,6 +34,13 @@ class Encoded:
     """Index into ``answer`` of the first token where answer and foil differ."""
     foil: int | None = None
     """The foil's token there."""
+    source: tuple[int, ...] = ()
+    """What the encoder of an encoder-decoder model reads; ``ids`` are then its decoder's."""
+
+    @property
+    def length(self) -> int:
+        """How many tokens a forward of it has."""
+        return len(self.source) + len(self.ids)
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,8 @@ def has_foil(examples: Sequence[Encoded]) -> npt.NDArray[np.bool_]:
 
 def encode(task: Task, model: Model) -> EncodedTask:
     """A task's examples as token ids; an error for whatever cannot be scored."""
+    if model.encoder_decoder:
+        return _encode_sources(task, model)
     tokenizer = model.tokenizer
     prompts = plain_ids(tokenizer, [e.prompt for e in task.examples])
     specials = _specials(tokenizer, task, prompts)
@@ -98,11 +108,7 @@ class _Continuation(NamedTuple):
 
 def _encoded(model: Model, example: Example, ids: _Ids, specials: Specials, where: str) -> Encoded:
     """One example, checked."""
-    if not ids.answer:
-        raise ValueError(
-            f"{where}: the answer {example.answer!r} tokenises to nothing; write one that the "
-            "model can say."
-        )
+    _check_answer(example, ids.answer, where)
     if not ids.prompt and not specials.before:
         raise ValueError(
             f"{where}: the prompt {example.prompt!r} tokenises to nothing; the model needs at "
@@ -119,18 +125,85 @@ def _encoded(model: Model, example: Example, ids: _Ids, specials: Specials, wher
     else:
         fed = [*text, *ids.answer[:-1]]
         at = range(len(text) - 1, len(text) + count - 1)
-    if (largest := max(*fed, *ids.answer, foil or 0)) >= model.vocabulary:
+    _check_tokens(model, [*fed, *ids.answer, foil or 0], where)
+    _check_fits(model, len(fed), where)
+    label = f"{example.prompt}{example.answer}"
+    return Encoded(label, tuple(fed), tuple(at), tuple(ids.answer), parting, foil)
+
+
+def _check_answer(example: Example, answer: Sequence[int], where: str) -> None:
+    if not answer:
+        raise ValueError(
+            f"{where}: the answer {example.answer!r} tokenises to nothing; write one that the "
+            "model can say."
+        )
+
+
+def _check_tokens(model: Model, ids: Sequence[int], where: str) -> None:
+    if (largest := max(ids)) >= model.vocabulary:
         raise ValueError(
             f"{where}: the tokenizer gives token {largest}, but {model.name} has "
             f"{model.vocabulary}; is it this model's tokenizer?"
         )
-    if model.context is not None and len(fed) > model.context:
+
+
+def _check_fits(model: Model, tokens: int, where: str) -> None:
+    if model.context is not None and tokens > model.context:
         raise ValueError(
-            f"{where}: {len(fed)} tokens, but {model.name} reads at most {model.context}; "
+            f"{where}: {tokens} tokens, but {model.name} reads at most {model.context}; "
             "shorten the prompt."
         )
-    label = f"{example.prompt}{example.answer}"
-    return Encoded(label, tuple(fed), tuple(at), tuple(ids.answer), parting, foil)
+
+
+# ---- encoder-decoder models ----
+
+
+def _encode_sources(task: Task, model: Model) -> EncodedTask:
+    """Prompts as what the encoder reads, with all special tokens; answers as the decoder's.
+
+    Special tokens that an answer begins with (T5's ``<extra_id_0>``, a language's code) are
+    fed to the decoder and not scored.
+    """
+    tokenizer, start = model.tokenizer, decoder_start(model)
+    sources = [list(ids) for ids in tokenizer([e.prompt for e in task.examples])["input_ids"]]
+    answers = _said(tokenizer, [e.answer for e in task.examples])
+    foils = _said(tokenizer, [e.foil or e.answer for e in task.examples])
+    examples = []
+    for i, example in enumerate(task.examples):
+        where = f"task {task.name!r}, example {i}"
+        (begin, answer), (foil_begin, foil_ids) = answers[i], foils[i]
+        _check_answer(example, answer, where)
+        if not sources[i]:
+            raise ValueError(f"{where}: the prompt {example.prompt!r} tokenises to nothing.")
+        if begin != foil_begin:
+            raise ValueError(
+                f"{where}: answer {example.answer!r} and foil {example.foil!r} begin with "
+                "different special tokens, which are fed and not scored; begin both alike."
+            )
+        parting, foil = None, None
+        if example.foil is not None:
+            parting, foil = _part(example, answer, foil_ids, where)
+        fed = [*start, *begin, *answer[:-1]]
+        first = len(start) + len(begin) - 1
+        _check_tokens(model, [*sources[i], *fed, *answer, foil or 0], where)
+        _check_fits(model, max(len(sources[i]), len(fed)), where)
+        at, label = range(first, first + len(answer)), f"{example.prompt} → {example.answer}"
+        source = tuple(sources[i])
+        examples.append(Encoded(label, tuple(fed), tuple(at), tuple(answer), parting, foil, source))
+    return EncodedTask(task.name, task.category, tuple(examples), (), 0, task.held_out)
+
+
+def _said(tokenizer: Any, texts: list[str]) -> list[tuple[list[int], list[int]]]:
+    """Each text as a decoder says it: the special tokens that it begins with, and the rest."""
+    special = set(getattr(tokenizer, "all_special_ids", ()))
+    said = []
+    for ids in tokenizer(text_target=texts, add_special_tokens=False)["input_ids"]:
+        begin = next((i for i, token in enumerate(ids) if token not in special), len(ids))
+        said.append((list(ids[:begin]), list(ids[begin:])))
+    return said
+
+
+# ---- from text to tokens ----
 
 
 def plain_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:

@@ -33,6 +33,7 @@ def of_run(model: Model, options: Any, seed: int, batch_size: int | None) -> Rec
         weights=model.fingerprint(),
         family=model.family.name,
         heads_found=description.how(model),
+        sections=model.sections,
         n_kv_heads=model.n_kv_heads,
         dtype=_dtype(model),
         device=str(model.device),

@@ -62,7 +62,7 @@ class Group:
             return 1
         if batch_size is not None:
             return max(1, batch_size // prompts)
-        logits = prompts * self.batch.at.shape[1] * int(model.config.get_text_config().vocab_size)
+        logits = prompts * self.batch.at.shape[1] * int(model.text.vocab_size)
         tokens = max(self.prefix, prompts * (length - self.prefix))
         return max(1, min(TOKENS // tokens, MOST_KEYS // (prompts * length), MOST_LOGITS // logits))
 

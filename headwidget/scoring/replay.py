@@ -228,7 +228,7 @@ class Replay:
         As many heads are unembedded at once as memory allows.
         """
         batch, k, _ = finals[0].shape
-        vocabulary = self.model.config.get_text_config().vocab_size
+        vocabulary = self.model.text.vocab_size
         at_once = max(1, MOST_LOGITS // (batch * k * vocabulary))
         answers = []
         for start in range(0, len(finals), at_once):

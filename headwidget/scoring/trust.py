@@ -30,9 +30,9 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
     Raises where the model answers the same prompt in two ways. Where its answer depends on
     the prompts beside it, ``model.batch_dependent`` is set: it then runs prompts one by one.
     """
-    by_length = sorted(examples, key=lambda example: len(example.ids))
+    by_length = sorted(examples, key=lambda example: example.length)
     shortest, longest = by_length[0], by_length[-1]
-    state, lengths = _state(model), range(len(shortest.ids), len(longest.ids) + 1)
+    state, lengths = _state(model), range(shortest.length, longest.length + 1)
     if state == model.checked and not model.hooked:
         seen = model.checked_lengths  # what depends on length shows at both ends
         if lengths[0] in seen and lengths[-1] in seen:
@@ -46,8 +46,10 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
         differs = _apart(alone, again)
         beside, whole = 0.0, math.nan
         if len(examples) > 1 and not model.one_by_one:
-            together, whole = _beside(model, shortest, longest)
-            beside = _apart(alone, together)
+            together, whole = _beside(model, shortest, longest) or (alone, math.nan)
+            # padding that a model attends from, and nothing else, may become NaN and spread
+            spoilt = math.isnan(together) and not math.isnan(alone)
+            beside = math.inf if spoilt else _apart(alone, together)
         if model.can_share_prefix and not model.switches_rope(len(longest.ids)):
             goes_on = _goes_on(model, longest, whole)
             model.prefix_dependent = model.prefix_dependent or not goes_on
@@ -60,7 +62,7 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
         )
     model.batch_dependent = model.batch_dependent or beside > allowed(model)
     # prompts of one length have no padding, so others must be tried again
-    if len(shortest.ids) < len(longest.ids):
+    if shortest.length < longest.length:
         model.checked, model.checked_lengths = state, lengths
 
 
@@ -83,8 +85,8 @@ def _log_p(model: Model, examples: Sequence[Encoded]) -> list[float]:
     return log_p
 
 
-def _beside(model: Model, example: Encoded, other: Encoded) -> tuple[float, float]:
-    """log p(answer) of two examples in a batch; NaN where memory does not hold both.
+def _beside(model: Model, example: Encoded, other: Encoded) -> tuple[float, float] | None:
+    """log p(answer) of two examples in a batch; None where memory does not hold both.
 
     Batches are then halved until they hold one.
     """
@@ -94,7 +96,7 @@ def _beside(model: Model, example: Encoded, other: Encoded) -> tuple[float, floa
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):
             raise
-        return math.nan, math.nan
+        return None
 
 
 def _goes_on(model: Model, example: Encoded, whole: float) -> bool:

@@ -136,10 +136,10 @@ function drawMap(
       : []),
     "</g>",
     text(x, y - 8, panel.title, { size: 13, weight: 600 }),
-    ...axisTicks(layout, picture, scores!.layers, "top").map(([at, t]) =>
+    ...axisTicks(layout, picture, scores!, "top").map(([at, t]) =>
       text(x - 6, y + at + 4, t, { anchor: "end" }),
     ),
-    ...axisTicks(layout, picture, scores!.layers, "left").map(([at, t]) =>
+    ...axisTicks(layout, picture, scores!, "left").map(([at, t]) =>
       text(x + at, y + h + 14, t, { anchor: "middle" }),
     ),
     text(x - 28, y + h / 2, yName!, { anchor: "middle", turn: true }),

@@ -1,6 +1,6 @@
 // How big a cell is and how many maps stand side by side, from the width there is.
 
-import type { Scores } from "../scores/head_scores";
+import { layerLabel, type Scores } from "../scores/head_scores";
 import { SIXES, ticks } from "./scales";
 import type { Picture } from "./views/picture";
 
@@ -110,13 +110,13 @@ export function slotsOf(
 export function axisTicks(
   { cellWidth, cellHeight, ratio, across, down }: Layout,
   { layersOn, layerTicks }: Picture,
-  layers: readonly number[],
+  scores: Pick<Scores, "layers" | "sections">,
   side: "top" | "left",
 ): [number, string][] {
   const [count, size, apart] = side === "top" ? [down, cellHeight, 14] : [across, cellWidth, 20];
   const isLayers = (side === "top") === (layersOn === "y");
   return ticks(count, isLayers ? layerTicks : SIXES, size / ratio, apart).map((i) => [
     ((i + 0.5) * size) / ratio,
-    String(isLayers ? layers[i] : i),
+    isLayers ? layerLabel(scores, i) : String(i),
   ]);
 }

@@ -17,7 +17,7 @@ export const head =
 
     const draw = (): void => {
       const { _head: read } = lab.state;
-      setText(name, read.head ? `Head ${headName(read.head)}` : "Head");
+      setText(name, read.head ? `Head ${headName(null, read.head)}` : "Head");
       if (!read.head) {
         body.replaceChildren(make("p", "prompt-note", "Select a head to see what it does."));
         return;

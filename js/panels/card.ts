@@ -35,7 +35,7 @@ export const card: Panel<Reads<Asked | "point"> & Draws> = (el, source) => {
     const cell = point.row * scores.heads + point.head;
     const picture = source.picture()!;
     const tasks = viewOf(state).tasks(memo, state);
-    setText(name, headName(headAt(scores, point)));
+    setText(name, headName(scores, headAt(scores, point)));
     setText(note, noteText(scores, state));
     const range = numberRange(memo, state, tasks);
     body.replaceChildren(...tasks.map((task) => line(memo, state, task, cell, range)));

@@ -87,6 +87,7 @@ export function heatmap(number: number): Panel<MapSource> {
       marks.height = Math.round((cellHeight * layout.down) / ratio + 2 * MARGIN) * ratio;
       marks.style.width = `${marks.width / ratio}px`;
       marks.style.height = `${marks.height / ratio}px`;
+      divide(plot, marks, scores.sections ?? [], picture.layersOn);
       const [layerName, headName] = scores.axes;
       const names = picture.layersOn === "y" ? [layerName, headName] : [headName, layerName];
       [down.textContent, across.textContent] = names as [string, string];
@@ -95,7 +96,7 @@ export function heatmap(number: number): Panel<MapSource> {
         [rows, "top"],
         [columns, "left"],
       ] as const) {
-        const labels = axisTicks(layout, picture, scores.layers, side).map(([at, text]) => {
+        const labels = axisTicks(layout, picture, scores, side).map(([at, text]) => {
           const label = make("span", "tick", text);
           label.style[side] = `${at}px`;
           return label;
@@ -202,6 +203,30 @@ function paint(
       const cell = layersOn === "y" ? i : x * down + y;
       out[i] = (passes && !passes[cell] ? dim : bright)[places[cell]!]!;
     }
+  }
+}
+
+/** A line between two sections of the layers. */
+function divide(
+  plot: Element,
+  before: Element,
+  sections: readonly (readonly [string, number])[],
+  layersOn: "y" | "x",
+): void {
+  for (const old of plot.querySelectorAll(".hw-divider")) old.remove();
+  const count = sections.reduce((rows, [, size]) => rows + size, 0);
+  let row = 0;
+  for (const [, size] of sections.slice(0, -1)) {
+    row += size;
+    const line = make("div", "divider");
+    const at = `${(100 * row) / count}%`;
+    Object.assign(
+      line.style,
+      layersOn === "y"
+        ? { top: at, left: "0", width: "100%", height: "1px" }
+        : { left: at, top: "0", height: "100%", width: "1px" },
+    );
+    plot.insertBefore(line, before);
   }
 }
 

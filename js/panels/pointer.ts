@@ -41,7 +41,7 @@ export function listen(parts: Parts, source: MapSource, signal: AbortSignal): vo
     source.sync({ selected: next });
     const now = next.some(([layer, index]) => layer === head[0] && index === head[1]);
     source.show({
-      spoken: `${headName(head)} ${now ? "selected" : "not selected"}, ${next.length} in all`,
+      spoken: `${headName(scores, head)} ${now ? "selected" : "not selected"}, ${next.length} in all`,
     });
   };
   /** A whole layer or a head index. */

@@ -64,7 +64,10 @@ export const status: Panel<Source> = (el, source) => {
     const { selected, error: wrong, scores } = source.state;
     setText(error, wrong ?? "");
     error.hidden = !wrong;
-    const names = selected.slice(0, NAMED).map(headName).join(", ");
+    const names = selected
+      .slice(0, NAMED)
+      .map((head) => headName(scores, head))
+      .join(", ");
     const more = selected.length > NAMED ? ` and ${selected.length - NAMED} more` : "";
     setText(
       text,
@@ -115,10 +118,9 @@ function tableOf(state: Pick<State, Asked | "selected">): HTMLTableElement {
   const cells = selectedCells(state);
   const body = cells.slice(0, LISTED).map((cell) => {
     const i = cell.row * scores.heads + cell.head;
-    const [layer, head] = headAt(scores, cell);
     return row(
       "td",
-      headName([layer, head]),
+      headName(scores, headAt(scores, cell)),
       maps.map((map, m) => formats[m]!(map[i]!)),
     );
   });

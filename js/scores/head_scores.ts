@@ -50,6 +50,8 @@ export interface ScoresHeader {
   readonly axes: readonly [string, string];
   /** The model's own number of each row. */
   readonly layers: readonly number[];
+  /** The sections of an encoder-decoder model's rows, and how many rows each has. */
+  readonly sections?: readonly (readonly [string, number])[];
   readonly heads: number;
 }
 
@@ -88,8 +90,23 @@ export function valueAt(steps: number, least: number, most: number): number {
   return steps >= STEPS ? most : least + steps * ((most - least) / STEPS);
 }
 
-/** "L12 H3" */
-export const headName = ([layer, head]: Head): string => `L${layer} H${head}`;
+type Rows = Pick<Scores, "layers" | "sections">;
+
+/** What a row's layer is called: its number, or E0, D0, C0 in sections. */
+export function layerLabel({ layers, sections = [] }: Rows, row: number): string {
+  let first = 0;
+  for (const [name, count] of sections) {
+    if (row < first + count) return `${name[0]!.toUpperCase()}${row - first}`;
+    first += count;
+  }
+  return String(layers[row]);
+}
+
+/** "L12 H3", in sections "D2 H3" */
+export function headName(rows: Rows | null, [layer, head]: Head): string {
+  const label = rows?.sections ? layerLabel(rows, rows.layers.indexOf(layer)) : `L${layer}`;
+  return `${label} H${head}`;
+}
 
 /** The head at a cell, as Python names it. */
 export const headAt = ({ layers }: Pick<Scores, "layers">, cell: Cell): Head => [

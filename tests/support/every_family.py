@@ -22,12 +22,16 @@ MOST_WEIGHTS = 5_000_000
 MAPPINGS = {
     "causal": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    "encoder-decoder": modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
 }
 """By what is predicted: the classes of transformers, by ``config.model_type``."""
 
 _SIZES: dict[str, Any] = {
     "vocab_size": tiny.VOCABULARY,
+    "src_vocab_size": tiny.VOCABULARY,
+    "tgt_vocab_size": tiny.VOCABULARY,
     "pad_token_id": 0,
+    "decoder_start_token_id": 2,
     "bos_token_id": 1,
     "eos_token_id": None,
     "max_position_embeddings": 128,
@@ -109,6 +113,7 @@ _MORE: dict[str, dict[str, Any]] = {
     "nemotron_h": {"layers_block_type": ["mamba", "attention", "moe", "attention"]},
     "reformer": {"is_decoder": True, "attn_layers": ["local"] * 4, "axial_pos_embds": False},
     "roc_bert": {"pronunciation_vocab_size": 64, "shape_vocab_size": 64},
+    "t5": {"feed_forward_proj": "gated-gelu"},  # slopes by differences need no kinks
     "xlm": {"causal": True},
     "xlstm": {"num_heads": 4},
     "zamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "attention_hidden_size": 64},
@@ -194,6 +199,8 @@ def build(family: str, kind: str = "causal") -> Any:
         raise Unbuildable(_first_line(error)) from error
     finally:
         logging.disable(level)
+    if getattr(settings, "is_encoder_decoder", False):
+        settings.decoder_start_token_id = 2  # some have none by default
     if hasattr(model, "set_default_language"):
         model.set_default_language("en_XX")
     _draw(model)

@@ -6,6 +6,7 @@ number is compared with plain forwards that share no code with the engine.
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,9 +21,9 @@ from tests.support.plain import ablation_by_loop, log_p
 
 PROMPTS = hw.Task("letters", [("the cat", " m"), ("ab", "cd")])
 MASKED = hw.Task("letters", [("the <mask> sat", "c"), ("a<mask>c", "b")])
-_ATTENTION = re.compile(r"attn|attention|mixer|temporal_block|self_|shared_transf")
+_ATTENTION = re.compile(r"attn|[aA]ttention|mixer|temporal_block|self_|shared_transf")
 _PROJECTION = re.compile(
-    r"\.(o_proj|out_proj|c_proj|dense|wo|o|out_lin|linear_out|attention_out|w_o|Wo|to_out|output_proj|o_lin"
+    r"\.(o_proj|out_proj|c_proj|dense|wo|o|out_lin|linear_out|attention_out|w_o|Wo|to_out|output_proj|output|o_lin"
     r"|out_proj\.linear|o_proj\.linear)$"
 )
 STEPS = (1e-3, 1e-4, 1e-5)
@@ -73,7 +74,8 @@ def _runnable(family: str, kind: str) -> Any:
         module = module.to(dtype)
         try:
             with torch.no_grad():
-                module(input_ids=ids)
+                takes_two = "decoder_input_ids" in inspect.signature(module.forward).parameters
+                module(input_ids=ids, **({"decoder_input_ids": ids} if takes_two else {}))
             return module
         except Exception as error:
             reason = f"{type(error).__name__}: {str(error)[:120]}"
@@ -133,7 +135,11 @@ def _moved(model: hw.Model, example: Any, gates: Any) -> float:
 # ---- the table in docs/models.md ----
 
 BEGIN, END = "<!-- made by make models: -->", "<!-- end -->"
-TITLES = {"causal": "Decoders (AutoModelForCausalLM)", "masked": "Encoders (AutoModelForMaskedLM)"}
+TITLES = {
+    "causal": "Decoders (AutoModelForCausalLM)",
+    "masked": "Encoders (AutoModelForMaskedLM)",
+    "encoder-decoder": "Encoder-decoder models (AutoModelForSeq2SeqLM)",
+}
 
 
 def section(kind: str, rows: list[Row]) -> str:

@@ -36,8 +36,12 @@ def log_p(model: hw.Model, example: Encoded, changes: dict[int, Change]) -> floa
 
         handles.append(layer.projection.register_forward_pre_hook(before))
     try:
+        inputs = {"input_ids": torch.tensor([example.ids])}
+        if example.source:
+            source = torch.tensor([example.source])
+            inputs = {"input_ids": source, "decoder_input_ids": inputs["input_ids"]}
         with torch.no_grad():
-            logits = model.module(input_ids=torch.tensor([example.ids])).logits[0].double()
+            logits = model.module(**inputs).logits[0].double()
     finally:
         for handle in handles:
             handle.remove()
@@ -47,14 +51,17 @@ def log_p(model: hw.Model, example: Encoded, changes: dict[int, Change]) -> floa
 
 def heads_outputs(model: hw.Model, example: Encoded) -> list[torch.Tensor]:
     """z of every layer, (1, seq, head, dim)."""
-    outputs: list[torch.Tensor] = []
+    outputs: dict[int, torch.Tensor] = {}
 
-    def keep(z: torch.Tensor, _: Encoded) -> torch.Tensor:
-        outputs.append(z.clone())
-        return z
+    def keep(row: int) -> Change:
+        def change(z: torch.Tensor, _: Encoded) -> torch.Tensor:
+            outputs[row] = z.clone()
+            return z
 
-    log_p(model, example, dict.fromkeys(range(len(model.layers)), keep))
-    return outputs
+        return change
+
+    log_p(model, example, {row: keep(row) for row in range(len(model.layers))})
+    return [outputs[row] for row in range(len(model.layers))]
 
 
 def ablation_by_loop(
@@ -67,7 +74,10 @@ def ablation_by_loop(
     if replace == "mean":
         outputs = [heads_outputs(model, example) for example in examples]
         for row in range(len(fills)):
-            z = torch.cat([of[row][0, at].float() for of, at in zip(outputs, chosen)])
+            whole = model.layers[row].section == "encoder"
+            z = torch.cat(
+                [of[row][0, ... if whole else at].float() for of, at in zip(outputs, chosen)]
+            )
             fills[row] = z.mean(0)  # (head, dim)
     scores = np.zeros((len(examples), *model.shape))
     for i, example in enumerate(examples):
@@ -76,7 +86,10 @@ def ablation_by_loop(
 
             def off(z: torch.Tensor, e: Encoded, row: int = row, head: int = head) -> torch.Tensor:
                 z = z.clone()
-                z[:, chosen[examples.index(e)], head] = fills[row][head].to(z.dtype)
+                where = chosen[examples.index(e)]
+                if model.layers[row].section == "encoder":
+                    where = list(range(len(e.source)))
+                z[:, where, head] = fills[row][head].to(z.dtype)
                 return z
 
             scores[i, row, head] = base - log_p(model, example, {row: off})
