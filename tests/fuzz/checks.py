@@ -78,7 +78,7 @@ class _Sizes:
     def __init__(self, held: Held) -> None:
         self.tokenizer, self.encoder = held.tokenizer, held.encoder
         self.vocabulary = held.base.config.get_text_config().vocab_size
-        self.context, self.name = None, held.family
+        self.context, self.name, self.encoder_decoder = None, held.family, False
 
 
 Ask = Callable[[Asked], Any]
