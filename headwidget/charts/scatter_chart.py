@@ -12,7 +12,7 @@ from headwidget.charts.base import ACCENT, PLAIN, Chart, axis, span, together
 from headwidget.charts.shown import Shown, shown
 from headwidget.display import settings
 from headwidget.display.explorer import ExplorerBase
-from headwidget.scores import HeadScores
+from headwidget.scores import HeadScores, provenance
 
 LISTED = 8
 """So many selected heads are named; of more, only the count."""
@@ -95,7 +95,8 @@ class Scatter(Chart):
             return "Draw round dots to select heads."
         if len(heads) > LISTED:
             return f"{len(heads)} selected"
-        names = [f"L{layer} H{head}" for layer, head in heads]
+        scores = self.explorer.shown
+        names = [provenance.head_name(scores, layer, head) for layer, head in heads]
         return f"{len(heads)} selected: {', '.join(names)}"
 
     def _lassoed(self, change: Any) -> None:

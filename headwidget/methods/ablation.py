@@ -15,7 +15,16 @@ from torch import Tensor
 
 from headwidget.models import Model, hooks
 from headwidget.scoring import trust
-from headwidget.scoring.batch import Batch, batches, correct, forward, log_probability, plan
+from headwidget.scoring.batch import (
+    Batch,
+    batches,
+    collate,
+    correct,
+    forward,
+    log_probability,
+    plan,
+    with_source_read,
+)
 from headwidget.scoring.contract import Chunk, Job, Method, land
 from headwidget.scoring.encode import EncodedTask
 from headwidget.scoring.memory import out_of_memory
@@ -116,20 +125,40 @@ def _replays(job: Job, runs: Sequence[int], fill: Tensor | None) -> bool:
 def _head_by_head(job: Job, fill: Tensor | None) -> Iterator[Chunk]:
     """A chunk for every layer of every batch, one plain forward of the whole model a head."""
     model, task, last_only = job.model, job.task, job.options.where == "last"
+    reads_once = model.encoder_decoder and not model.hooked and _can_read_once(job)
     for batch in batches(task.examples, model, job.batch_size):
         with hooks.scoring(model):
             logits = forward(model, batch)
             base, right = log_probability(logits, batch), correct(logits, batch)
+            source_read = with_source_read(model, batch) if reads_once else batch
         for row, layer in enumerate(model.layers):
+            fed = batch if layer.section == "encoder" else source_read
             with hooks.scoring(model):
                 ablated = [
-                    _ablated(model, batch, row, head, fill, last_only)
-                    for head in range(layer.heads)
+                    _ablated(model, fed, row, head, fill, last_only) for head in range(layer.heads)
                 ]
                 drops = base - torch.stack(ablated)  # (head, batch)
                 rows = slice(row, row + 1)
                 chunk = land(task.name, batch.runs, rows, drops.T[:, None], right)
             yield chunk
+
+
+def _can_read_once(job: Job) -> bool:
+    """Does a decoder answer the same from what its encoder gave before?
+
+    Then the encoder does not run for every head behind it. Tried on the first prompt.
+    """
+    batch = collate([0], job.task.examples[:1], job.model)
+    with hooks.scoring(job.model):
+        plain = log_probability(forward(job.model, batch), batch)
+        try:
+            read = with_source_read(job.model, batch)
+            again = log_probability(forward(job.model, read), batch)
+        except Exception as error:  # whatever a model's own code raises at a call of its encoder
+            if out_of_memory(error):
+                raise
+            return False
+        return bool(((plain - again).abs() <= trust.allowed(job.model) * (1 + plain.abs())).all())
 
 
 def _ablated(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headwidget.scores import provenance
+
 if TYPE_CHECKING:
     import pandas
     import xarray
@@ -30,6 +32,8 @@ def to_pandas(scores: HeadScores) -> pandas.DataFrame:
             "head": head,
             "score": values.reshape(-1),
         }
+        if provenance.sections(scores):
+            columns["layer_name"] = np.asarray(provenance.layer_labels(scores))[row]
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
 

@@ -139,10 +139,16 @@ def layer_labels(scores: HeadScores) -> list[str]:
     >>> layer_labels(hw.HeadScores.from_arrays({"t": np.zeros((1, 3, 2))}, meta=record))
     ['E0', 'E1', 'C0']
     """
-    labels = [
-        f"{name[0].upper()}{number}" for name, count in sections(scores) for number in range(count)
-    ]
+    labels: list[str] = []
+    for name, count in sections(scores):
+        labels += [f"{name[0].upper()}{number}" for number in range(count)]
     return labels or [str(layer) for layer in scores.layers]
+
+
+def head_name(scores: HeadScores, layer: int, head: int) -> str:
+    """ "L12 H3"; in sections "D2 H3"."""
+    label = layer_labels(scores)[scores.layers.index(layer)]
+    return f"{label if sections(scores) else f'L{layer}'} H{head}"
 
 
 def line(scores: HeadScores) -> str:

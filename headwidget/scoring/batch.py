@@ -50,12 +50,15 @@ class Batch:
     """What an encoder-decoder model's encoder reads, (batch, source); ``ids`` are its decoder's."""
     source_mask: Tensor | None = None
     """1 where a token of the source is, 0 where padding is."""
+    encoded: Any = None
+    """What the encoder gave for the source, where it need not run again."""
 
     def inputs(self, model: Model) -> dict[str, Any]:
         """Keyword arguments for the model's own forward."""
         if self.source is not None:
+            read = {"input_ids": self.source} if self.encoded is None else {}
             return {
-                "input_ids": self.source,
+                **(read or {"encoder_outputs": self.encoded}),
                 "attention_mask": self.source_mask,
                 "decoder_input_ids": self.ids,
                 **nothing_kept(model),
@@ -182,6 +185,13 @@ def rows_of(batch: Batch, rows: Tensor, length: int | None = None) -> Batch:
         if columns[name] is not None:
             columns[name] = columns[name][:, :length]
     return Batch(**columns)
+
+
+def with_source_read(model: Model, batch: Batch) -> Batch:
+    """A batch of an encoder-decoder model whose encoder has run: forwards of it do without."""
+    encoder = model.module.get_encoder()
+    encoded = encoder(input_ids=batch.source, attention_mask=batch.source_mask, return_dict=True)
+    return dataclasses.replace(batch, encoded=encoded)
 
 
 def forward(model: Model, batch: Batch) -> Tensor:

@@ -1,7 +1,7 @@
 // What is shown, as a drawing (SVG), a picture (PNG) and a table (CSV): made in the browser,
 // without a kernel.
 
-import { headAt, type Scores } from "../scores/head_scores";
+import { headAt, type Scores, sectionStarts } from "../scores/head_scores";
 import type { Memo } from "../scores/memo";
 import { ranks } from "../scores/rank";
 import { categoriesOf } from "../scores/threshold";
@@ -124,9 +124,17 @@ function drawMap(
   const outlines = selectedCells(state)
     .map(({ row, head }) => (picture.layersOn === "y" ? square(head, row) : square(row, head)))
     .join("");
+  const dividers = sectionStarts(scores!)
+    .map((row) =>
+      picture.layersOn === "y"
+        ? `M${x} ${y + row * cellHeight}h${w}`
+        : `M${x + row * cellWidth} ${y}v${h}`,
+    )
+    .join("");
   return [
     `<g shape-rendering="crispEdges">`,
     ...[...paths].map(([fill, d]) => `<path fill="${fill}" d="${d}"/>`),
+    ...(dividers ? [`<path d="${dividers}" stroke="#222"/>`] : []),
     `<rect x="${x}" y="${y}" width="${w}" height="${h}" fill="none" stroke="#bbb"/>`,
     ...(outlines
       ? [

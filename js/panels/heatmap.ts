@@ -4,6 +4,7 @@ import { axisTicks, layoutOf } from "../display/layout";
 import { coloursByPlace, DIMMED, pixels } from "../display/palette";
 import { places as placesOf } from "../display/scales";
 import { type Panel as MapPanel, type Picture, scaleOf } from "../display/views/picture";
+import { sectionStarts } from "../scores/head_scores";
 import { categoriesOf } from "../scores/threshold";
 import type { MapSource, MapState, Panel } from "../state";
 import { all, make, setText } from "./dom";
@@ -87,7 +88,7 @@ export function heatmap(number: number): Panel<MapSource> {
       marks.height = Math.round((cellHeight * layout.down) / ratio + 2 * MARGIN) * ratio;
       marks.style.width = `${marks.width / ratio}px`;
       marks.style.height = `${marks.height / ratio}px`;
-      divide(plot, marks, scores.sections ?? [], picture.layersOn);
+      divide(plot, marks, sectionStarts(scores), picture.layersOn, scores.layers.length);
       const [layerName, headName] = scores.axes;
       const names = picture.layersOn === "y" ? [layerName, headName] : [headName, layerName];
       [down.textContent, across.textContent] = names as [string, string];
@@ -206,18 +207,16 @@ function paint(
   }
 }
 
-/** A line between two sections of the layers. */
+/** Lines before the rows that begin a section. */
 function divide(
   plot: Element,
   before: Element,
-  sections: readonly (readonly [string, number])[],
+  rows: readonly number[],
   layersOn: "y" | "x",
+  count: number,
 ): void {
   for (const old of plot.querySelectorAll(".hw-divider")) old.remove();
-  const count = sections.reduce((rows, [, size]) => rows + size, 0);
-  let row = 0;
-  for (const [, size] of sections.slice(0, -1)) {
-    row += size;
+  for (const row of rows) {
     const line = make("div", "divider");
     const at = `${(100 * row) / count}%`;
     Object.assign(

@@ -102,6 +102,12 @@ export function layerLabel({ layers, sections = [] }: Rows, row: number): string
   return String(layers[row]);
 }
 
+/** The rows that begin a section, but for the first. */
+export function sectionStarts({ sections = [] }: Rows): number[] {
+  let row = 0;
+  return sections.slice(0, -1).map(([, count]) => (row += count));
+}
+
 /** "L12 H3", in sections "D2 H3" */
 export function headName(rows: Rows | null, [layer, head]: Head): string {
   const label = rows?.sections ? layerLabel(rows, rows.layers.indexOf(layer)) : `L${layer}`;

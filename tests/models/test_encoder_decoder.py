@@ -55,7 +55,9 @@ def test_ablation_is_one_forward_a_head(of_family: hw.Model, replace: str) -> No
 
 def test_gradient_is_the_slope(of_family: hw.Model) -> None:
     ours = hw.score(of_family, TASK, "gradient", progress=False).values("letters")
-    expected = slopes_by_steps(of_family, TASK, step=1e-2 if of_family.dtype == torch.float32 else 1e-4)
+    expected = slopes_by_steps(
+        of_family, TASK, step=1e-2 if of_family.dtype == torch.float32 else 1e-4
+    )
     np.testing.assert_allclose(ours, expected, rtol=2e-2, atol=5e-3 * np.abs(expected).max())
 
 
@@ -170,6 +172,8 @@ def test_sections_travel_with_the_scores(tmp_path: Path) -> None:
     again = hw.open(tmp_path / "t5.safetensors")
     labels = [*(f"{section}{i}" for section in "EDC" for i in range(4))]
     assert provenance.layer_labels(again) == labels
+    assert provenance.head_name(again, 5, 3) == "D1 H3"
+    assert list(again.to_pandas()["layer_name"].unique()) == labels
     header, _ = wire.encode(again)
     assert header["sections"] == SECTIONS
     assert header["axes"] == ["Layer (E encoder, D decoder, C cross)", "Head"]
