@@ -10,7 +10,7 @@ from traitlets import TraitError
 import headwidget as hw
 from headwidget.live import reading
 from headwidget.models import hooks
-from tests.support import tiny
+from tests.support import every_family, tiny
 from tests.support.lab_tools import TASKS, fresh
 
 
@@ -121,3 +121,20 @@ def test_an_encoder_says_why_it_reads_no_prompt() -> None:
         for one in lab._offer["methods"]
         if one["name"] in ("gradient", "attribution")
     ] == [True, False]
+
+
+@pytest.mark.parametrize("family", ["olmo", "granite", "cohere", "deepseek_v3", "lfm2"])
+def test_a_lab_reads_prompts_with_a_model_found_by_structure(family: str) -> None:
+    model = hw.load(every_family.build(family).float(), tiny.tokenizer())
+    assert not model.family.table
+    lab = hw.live(model, TASKS, prompt="abcab")
+    lab.selected = [(model.layers[-1].index, 1)]
+    assert lab.wait(60) and lab._reading["why_not"] is None
+    assert len(lab._head["promoted"]) == 6 and np.sum(lab._head["pattern"][-1]) > 0.9
+    scores = hw.score(model, hw.Task("t", [("abcab", "c")]), "attribution", progress=False)
+    outputs = reading.read(model, "abcab").outputs
+    assert outputs is not None
+    (token,) = model.tokenizer("c")["input_ids"]
+    maps = reading.towards(model, outputs, [token])
+    np.testing.assert_allclose(maps[0], scores.values("t")[0], atol=1e-5)
+    lab.close()
