@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
@@ -155,6 +156,23 @@ def section(kind: str, rows: list[Row]) -> str:
         "|---|---|---|",
         *(f"| {row.family} | {row.outcome} | {_reason(row.text)} |" for row in others),
     ]
+    return "\n".join(lines)
+
+
+def peer_section(verdicts: dict[str, str | None]) -> str:
+    """What TransformerLens says of the same weights, as Markdown."""
+    agree = [family for family, verdict in verdicts.items() if verdict == ""]
+    differ = {family: verdict for family, verdict in verdicts.items() if verdict}
+    lines = [
+        "### TransformerLens on the same weights",
+        "",
+        f"TransformerLens {version('transformer-lens')} (`TransformerBridge`) gives the same z of "
+        f"every head and the same log p with a head off in {len(agree)} families of decoders: "
+        f"{'; '.join(agree)}.",
+    ]
+    if differ:
+        lines += ["", "| family | where it differs or fails |", "|---|---|"]
+        lines += [f"| {family} | {_reason(why)} |" for family, why in differ.items()]
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ def main() -> int:
     sixteen_bit.limit_where_it_does_not_work()  # before torch is imported
     import transformers
 
-    from tests.support import every_family, family_table
+    from tests.support import every_family, family_table, lens
 
     sections, wrong = [f"transformers {transformers.__version__}", ""], []
     with get_context("spawn").Pool(2, _quiet) as pool:
@@ -26,6 +26,9 @@ def main() -> int:
             rows = pool.starmap(family_table.examine, asked, chunksize=4)
             wrong += [row for row in rows if row.outcome == "wrong"]
             sections += [family_table.section(kind, rows), ""]
+        causal = sorted(every_family.MAPPINGS["causal"])
+        peer = dict(zip(causal, pool.map(lens.verdict, causal, chunksize=4)))
+        sections += [family_table.peer_section(peer), ""]
     before, _, rest = PAGE.read_text().partition(family_table.BEGIN)
     _, _, after = rest.partition(family_table.END)
     made = "\n".join([family_table.BEGIN, "", *sections, family_table.END])
