@@ -2,7 +2,7 @@
 
 As a user loads it: in a new process, from nothing imported to a model that can answer. Also,
 without a promise, once everything is imported and the files are in memory: transformers then
-only maps the weights, in less time than one forward takes, and the proof takes four.
+only maps the weights, in less time than two forwards take, and the proof takes four.
 """
 
 from __future__ import annotations

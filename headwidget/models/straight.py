@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from headwidget.models import hooks, tracing
 from headwidget.models.altering import Altered
 from headwidget.models.norms import FrozenNorm
+from headwidget.models.proof import RULED_OUT
 
 if TYPE_CHECKING:
     from headwidget.models.layers import Layer
@@ -254,7 +255,8 @@ def _final_norm(model: Model, inputs: dict[str, Any]) -> tuple[str, float]:
     for name, out in normed.items():
         first, off = _ratio(fed[0], out) if fed else (1.0, float("inf"))
         if off <= allowed:
-            second, off = _ratio(logits, before[0])
+            kept = logits.abs() < RULED_OUT
+            second, off = _ratio(logits[kept], before[0][kept])
             return name, first * (second if off <= CONSTANT[model.dtype.itemsize] else 1.0)
     raise ValueError(_refusal(model, "no norm stands right before its unembedding"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_discovery_and_proof_take_a_handful_of_short_forwards() -> None:
         lambda _, args, kwargs: tokens.append(kwargs["input_ids"].numel()), with_kwargs=True
     )
     by_structure(module)
-    assert len(tokens) == 4 and sum(tokens) <= 20 * tracing.TOKENS
+    assert len(tokens) == 5 and sum(tokens) <= 20 * tracing.TOKENS
 
 
 def test_a_model_in_words() -> None:
@@ -276,6 +277,32 @@ def test_mixing_of_positions_behind_the_unembedding_is_seen() -> None:
     np.testing.assert_allclose(
         scored(model, "ablation"), ablation_by_loop(model, PROMPTS), atol=1e-4
     )
+
+
+@pytest.mark.parametrize("ruled_out", [-3e38, -1e4, float("-inf")])
+def test_tokens_that_are_ruled_out_hide_nothing_from_the_proof(ruled_out: float) -> None:
+    """Beside numbers that large, every difference of logits would look like rounding."""
+    shift = 3 * torch.randn(64, tiny.VOCABULARY, generator=torch.Generator().manual_seed(1))
+
+    def ruling_out(module: Any, behind: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+        def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+            out = type(module).__mro__[1].forward(self, *args, **kwargs)
+            out.logits = behind(out.logits)
+            out.logits[..., 2:20] = ruled_out  # signs that no prompt has
+            return out
+
+        module.__class__ = type("RulesOut", (type(module),), {"forward": forward})
+        return module
+
+    by_position = ruling_out(fresh(), lambda logits: logits + shift[: logits.shape[1]])
+    model = by_structure(by_position)
+    assert not model.unembeds
+    np.testing.assert_allclose(
+        scored(model, "ablation"), ablation_by_loop(model, PROMPTS), atol=1e-4
+    )
+    looks_ahead = ruling_out(fresh(), lambda logits: logits.flip(1).cumsum(1).flip(1))
+    with pytest.raises(ValueError, match="depend on the tokens behind them"):
+        by_structure(looks_ahead)
 
 
 # ---- the straight way to the logits ----
