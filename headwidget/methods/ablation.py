@@ -62,7 +62,8 @@ def run(job: Job) -> Iterator[Chunk]:
     planned = plan(
         task.examples, model, job.batch_size, order=lambda e: e.ids, together=belong_together
     )
-    whole = model.one_by_one or model.encoder_decoder
+    # a replay unembeds the answer's positions alone
+    whole = model.one_by_one or model.encoder_decoder or not model.unembeds
     if whole or not _can_replay(job, planned[0][:2], fill):
         yield from _head_by_head(job, fill)
         return

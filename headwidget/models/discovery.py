@@ -100,16 +100,19 @@ def _one_each(places: list[tuple[Attended, Call]]) -> list[tuple[Attended, Call]
     return list(first.values())
 
 
-def _check_heads(module: nn.Module, text: Any, attended: Sequence[Attended]) -> None:
+def _check_heads(module: Any, text: Any, attended: Sequence[Attended]) -> None:
     """Refuse a number of heads that the configuration does not have, and one head alone.
 
     A model may compute its heads one by one, or in groups, and a single head cannot be told
     from others in any proof.
     """
     words = ("dim", "size", "kv", "key_value")
+    settings = vars(text)
+    if (encoder := getattr(module.config, "encoder", None)) is not None:  # a configuration each
+        settings = {**settings, **{f"encoder {k}": v for k, v in vars(encoder).items()}}
     counts = {
         value
-        for name, value in vars(text).items()
+        for name, value in settings.items()
         if "head" in name and type(value) is int and not any(word in name for word in words)
     }
     for heads in sorted({each.heads for each in attended}):

@@ -36,6 +36,13 @@ def text_config(config: Any) -> Any:
     return config.get_text_config()
 
 
+def source_context(config: Any) -> int | None:
+    """The longest source that an encoder reads; None where there is no limit."""
+    encoder = getattr(config, "encoder", config)
+    most: int | None = getattr(encoder, "max_position_embeddings", None)
+    return most
+
+
 def answered_ids(inputs: dict[str, Any]) -> Tensor:
     """The tokens at whose positions a forward answers, (batch, seq)."""
     ids: Tensor = inputs["decoder_input_ids" if "decoder_input_ids" in inputs else "input_ids"]

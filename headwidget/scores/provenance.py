@@ -136,7 +136,8 @@ def layer_labels(scores: HeadScores) -> list[str]:
 
     >>> import headwidget as hw, numpy as np
     >>> record = {"sections": [["encoder", 2], ["cross", 1]]}
-    >>> layer_labels(hw.HeadScores.from_arrays({"t": np.zeros((1, 3, 2))}, meta=record))
+    >>> maps = {"t": np.zeros((1, 3, 2))}
+    >>> layer_labels(hw.HeadScores.from_arrays(maps, method="m", meta=record))
     ['E0', 'E1', 'C0']
     """
     labels: list[str] = []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headwidget.models.encoder_decoder import decoder_start
+from headwidget.models.encoder_decoder import decoder_start, source_context
 from headwidget.tasks import Example, Task
 
 if TYPE_CHECKING:
@@ -186,7 +186,13 @@ def _encode_sources(task: Task, model: Model) -> EncodedTask:
         fed = [*start, *begin, *answer[:-1]]
         first = len(start) + len(begin) - 1
         _check_tokens(model, [*sources[i], *fed, *answer, foil or 0], where)
-        _check_fits(model, max(len(sources[i]), len(fed)), where)
+        _check_fits(model, len(fed), where)
+        longest = source_context(model.config)
+        if longest is not None and len(sources[i]) > longest:
+            raise ValueError(
+                f"{where}: {len(sources[i])} tokens, but the encoder of {model.name} reads at most "
+                f"{longest}; shorten the prompt."
+            )
         at, label = range(first, first + len(answer)), f"{example.prompt} → {example.answer}"
         source = tuple(sources[i])
         examples.append(Encoded(label, tuple(fed), tuple(at), tuple(answer), parting, foil, source))

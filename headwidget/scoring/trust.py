@@ -30,9 +30,9 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
     Raises where the model answers the same prompt in two ways. Where its answer depends on
     the prompts beside it, ``model.batch_dependent`` is set: it then runs prompts one by one.
     """
-    by_length = sorted(examples, key=lambda example: example.length)
+    by_length = sorted(examples, key=_padded_length)
     shortest, longest = by_length[0], by_length[-1]
-    state, lengths = _state(model), range(shortest.length, longest.length + 1)
+    state, lengths = _state(model), range(_padded_length(shortest), _padded_length(longest) + 1)
     if state == model.checked and not model.hooked:
         seen = model.checked_lengths  # what depends on length shows at both ends
         if lengths[0] in seen and lengths[-1] in seen:
@@ -62,8 +62,13 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
         )
     model.batch_dependent = model.batch_dependent or beside > allowed(model)
     # prompts of one length have no padding, so others must be tried again
-    if shortest.length < longest.length:
+    if _padded_length(shortest) < _padded_length(longest):
         model.checked, model.checked_lengths = state, lengths
+
+
+def _padded_length(example: Encoded) -> int:
+    """How long what gets padded is: a decoder behind an encoder never sees its own padding."""
+    return len(example.source) or len(example.ids)
 
 
 def precision(model: Model) -> torch.dtype:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 
 import headwidget as hw
 from headwidget.display import wire
@@ -190,3 +191,56 @@ def test_the_lab_scores_and_says_why_it_reads_no_prompt() -> None:
         assert "answers a prompt with a decoder" in lab._reading["error"]
     finally:
         lab.close()
+
+
+class WithoutMask(transformers.BartForConditionalGeneration):
+    """Does not heed its mask, so padding changes what it answers."""
+
+    def forward(
+        self, attention_mask: Any = None, decoder_input_ids: Any = None, **inputs: Any
+    ) -> Any:
+        return super().forward(decoder_input_ids=decoder_input_ids, **inputs)
+
+
+def test_padding_of_the_source_is_tried_however_long_the_answers_are() -> None:
+    bart = every_family.build("bart", "encoder-decoder").float()
+    module = WithoutMask(bart.config)
+    module.load_state_dict(bart.state_dict())
+    network = hw.load(module.eval(), tiny.tokenizer())
+    task = hw.Task("letters", [("abcdefghij", "x"), ("ab", "cdefghijklmnopqrst")])
+    ours = hw.score(network, task, "ablation", progress=False).values("letters")
+    assert network.batch_dependent
+    expected = ablation_by_loop(network, task)
+    np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-4)
+
+
+def two_models(**decoder: Any) -> Any:
+    """An encoder and a decoder with configurations of their own."""
+    sizes = {"vocab_size": tiny.VOCABULARY, "hidden_size": 32, "intermediate_size": 48}
+    settings = transformers.EncoderDecoderConfig.from_encoder_decoder_configs(
+        transformers.BertConfig(
+            **sizes, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=16
+        ),
+        transformers.BertConfig(
+            **sizes, num_hidden_layers=2, is_decoder=True, add_cross_attention=True, **decoder
+        ),
+    )
+    settings.decoder_start_token_id, settings.pad_token_id = 2, 0
+    torch.manual_seed(0)
+    module = transformers.EncoderDecoderModel(config=settings).eval()
+    every_family._draw(module)
+    return module
+
+
+def test_an_encoder_and_a_decoder_of_two_models() -> None:
+    network = hw.load(two_models(num_attention_heads=4), tiny.tokenizer())
+    assert network.sections == (("encoder", 3), ("decoder", 2), ("cross", 2))
+    ours = hw.score(network, TASK, "ablation", progress=False).values("letters")
+    np.testing.assert_allclose(ours, ablation_by_loop(network, TASK), rtol=1e-3, atol=1e-4)
+    with pytest.raises(ValueError, match="20 tokens, but the encoder of .* reads at most 16"):
+        hw.score(network, hw.Task("t", [("x" * 20, "y")]), "gradient", progress=False)
+
+
+def test_unequal_numbers_of_heads_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="has 2 heads and .* 4; headwidget scores models"):
+        hw.load(two_models(num_attention_heads=2), tiny.tokenizer())
