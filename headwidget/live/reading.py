@@ -73,6 +73,11 @@ def encode(model: Model, text: str) -> tuple[int, ...]:
             f"{model.name} fills gaps and does not go on from a prompt, so there is no next token "
             "to look at; score it on tasks instead."
         )
+    if model.classifier:
+        raise ValueError(
+            f"{model.name} names the class of an image or a sound and reads no prompt; score it on "
+            "tasks with images or sounds instead."
+        )
     if model.encoder_decoder:
         raise ValueError(
             f"{model.name} answers a prompt with a decoder and does not go on from it, so the next "

@@ -182,7 +182,7 @@ def means(model: Model, task: EncodedTask, batch_size: int | None, answer_only: 
     for batch in batches(task.examples, model, batch_size):
 
         def add(row: int, z: Tensor, batch: Batch = batch) -> None:
-            valid = batch.valid(model.layers[row]).float()  # (batch, seq)
+            valid = batch.valid(model.layers[row], z).float()  # (batch, seq)
             chosen = _answer_positions(batch) if answer_only else valid
             count[row] += chosen.sum().to(count.device)
             layer_sum = torch.einsum("bshd,bs->hd", z.float(), chosen.to(z.device))
@@ -200,10 +200,11 @@ def _answer_positions(batch: Batch) -> Tensor:
 
 
 def _check_tasks(model: Model, tasks: Sequence[EncodedTask], options: Ablation) -> None:
-    if options.where == "last" and model.encoder_decoder:
+    if options.where == "last" and (model.encoder_decoder or model.classifier):
+        what = "" if model.classifier else "the encoder of "
         raise ValueError(
-            "where='last' replaces heads where the answer is predicted, and the encoder of "
-            f"{model.name} has no such position; use where='all'."
+            f"where='last' replaces heads where the answer is predicted, and {what}{model.name} "
+            "has no such position; use where='all'."
         )
 
 

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from headwidget.models import Layer, Model, hooks, straight, weights
-from headwidget.models.encoder_decoder import refuse
 from headwidget.models.foreign import is_hooked_itself
 from headwidget.models.norms import FrozenNorm
+from headwidget.models.refusals import refuse_classifier, refuse_encoder_decoder
 from headwidget.scoring.batch import Batch, batches, correct, forward
 from headwidget.scoring.contract import Chunk, Job, Method, land
 
@@ -28,7 +28,9 @@ class Attribution:
 
 def check(model: Model) -> None:
     """Attribution needs a straight way from a head to the logits, and readable weights."""
-    refuse(model, "attribution", "follows what every head writes straight to the logits")
+    why = "follows what every head writes straight to the logits"
+    refuse_encoder_decoder(model, "attribution", why)
+    refuse_classifier(model, "attribution", why)
     if not model.family.table and not model.encoder:
         straight.find(model)
     if model.final_norm is None:

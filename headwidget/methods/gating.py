@@ -21,7 +21,7 @@ from headwidget.methods.gate_fits import Fits, Prompts
 from headwidget.models import Model, not_finite
 from headwidget.scores.record import Contrast, TaskRecord, digest
 from headwidget.scoring import slopes
-from headwidget.scoring.batch import answered
+from headwidget.scoring.batch import answered, can_share
 from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import EncodedTask, encode
 from headwidget.scoring.option_checks import at_least, between
@@ -258,6 +258,14 @@ def _steps(tasks: Sequence[EncodedTask], options: Gating) -> tuple[float, str]:
 def _check_tasks(model: Model, tasks: Sequence[EncodedTask], options: Gating) -> None:
     if options.contrast is not None:
         encode(options.contrast, model)  # raises a sentence where it cannot be encoded
+    for task in tasks:
+        first = task.examples[0]
+        if not all(can_share(first, example, model) for example in task.examples[1:]):
+            raise ValueError(
+                f"task {task.name!r}: gating fits gates on batches of prompts, and prompts with "
+                "images, or images of several sizes, do not run in one batch; use "
+                "method='gradient' or 'ablation'."
+            )
 
 
 METHOD = Method(

@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 
 from headwidget.models import Model, attention, hooks
-from headwidget.models.encoder_decoder import refuse
+from headwidget.models.refusals import refuse_encoder_decoder
 from headwidget.scoring.batch import Batch, batches, correct, forward
 from headwidget.scoring.contract import Chunk, Job, Method, Report, to_host
 from headwidget.scoring.encode import Encoded, EncodedTask, Specials, plain_ids, specials_around
@@ -80,9 +80,10 @@ def _near(key: Callable[[int], int]) -> Callable[[Encoded, bool], Cells]:
 
 def _duplicate(prompt: Encoded, encoder: bool) -> Cells:
     masked = set(prompt.at) if encoder else set()  # a mask is no copy of another
+    image = None if prompt.media is None else prompt.media.placeholder  # nor a piece of an image
     places: dict[int, list[int]] = defaultdict(list)
     for i, token in enumerate(prompt.ids):
-        if i > 0 and i not in masked:
+        if i > 0 and i not in masked and token != image:
             places[token].append(i)
     cells = []
     for copies in places.values():
@@ -119,6 +120,8 @@ LINEAR: dict[str, Callable[[Encoded, bool], Cells]] = {
     "Retrieval": _retrieval,
 }
 PATTERNS = (*LINEAR, "Entropy")
+_PLACES = ("Previous token", "Current token", "First token", "Entropy")
+"""The patterns of patches or frames, which are no tokens that could be said twice."""
 _LACKING = {
     "Duplicate token": "no prompt says a token twice behind its first token",
     "Retrieval": "no prompt holds its answer behind its first token",
@@ -136,16 +139,17 @@ def shows(pattern: str, prompt: Encoded, encoder: bool) -> bool:
 def encode(tasks: Sequence[Task], model: Model, options: Patterns, seed: int) -> list[EncodedTask]:
     """A task for each pattern, with the prompts that show it."""
     encoded = [tokenised(task, model) for task in tasks]
+    sees_all = model.encoder or model.classifier
     prompts: list[Encoded] = []
     for task in encoded:
         prompts += [dataclasses.replace(e, foil=None, parting=None) for e in task.examples]
     differs = sum(task.joint_differs for task in encoded)
     shown = []
-    for pattern in PATTERNS:
+    for pattern in _PLACES if model.classifier else PATTERNS:
         if pattern == "Induction":
             examples, joint_differs = repeats(model, options, seed), 0
         else:
-            examples = [prompt for prompt in prompts if shows(pattern, prompt, model.encoder)]
+            examples = [prompt for prompt in prompts if shows(pattern, prompt, sees_all)]
             joint_differs = differs
         if examples:
             before = encoded[0].before
@@ -214,7 +218,9 @@ class Reading:
         self.layer_scores: list[list[Tensor]] = [[] for _ in model.layers]
         # (batch, some heads, pattern) each
         seq = batch.ids.shape[1]
-        cells = [_shared_cells(prompt, model.encoder) for prompt in prompts]
+        self.sees_all = model.encoder or model.classifier
+        linear = [name for name in LINEAR if not model.classifier or name in _PLACES]
+        cells = [_shared_cells(prompt, linear, self.sees_all) for prompt in prompts]
         most = max(1, *map(len, cells))
         where = np.zeros((len(prompts), most), np.int64)
         share = np.zeros((len(prompts), most, len(LINEAR)), np.float32)
@@ -226,7 +232,7 @@ class Reading:
                 share[b, np.arange(len(part)), pattern] = part
             length = len(prompt.ids)
             for i in range(2, length):
-                even[b, i] = 1 / ((length - 2) * math.log(length if model.encoder else i + 1))
+                even[b, i] = 1 / ((length - 2) * math.log(length if self.sees_all else i + 1))
         self.where, self.share, self.even = (
             torch.from_numpy(array).to(model.device) for array in (where, share, even)
         )
@@ -241,6 +247,12 @@ class Reading:
 
     def see(self, row: int, heads: slice, weights: Tensor) -> None:
         """Add up the cells of some heads' weights, (batch, head, query, key)."""
+        if weights.shape[2] != self.batch.ids.shape[1]:
+            raise ValueError(
+                f"{self.model.name} makes {weights.shape[2]} patches or frames of an input, and "
+                f"made {self.batch.ids.shape[1]} when it was loaded; patterns need inputs of the "
+                "size that its configuration names."
+            )
         where, share, even = (t.to(weights.device) for t in (self.where, self.share, self.even))
         flat = weights.flatten(2)  # (batch, head, query x key)
         index = where[:, None].expand(-1, flat.shape[1], -1)
@@ -252,11 +264,13 @@ class Reading:
         self.layer_scores[row].append(scores.to(self.model.device))
 
 
-def _shared_cells(prompt: Encoded, encoder: bool) -> list[tuple[int, int, int, float]]:
-    """All linear patterns' cells of a prompt: pattern, query, key, and 1 / queries."""
+def _shared_cells(
+    prompt: Encoded, patterns: Sequence[str], sees_all: bool
+) -> list[tuple[int, int, int, float]]:
+    """Linear patterns' cells of a prompt: pattern, query, key, and 1 / queries."""
     shared = []
-    for number, pattern in enumerate(LINEAR.values()):
-        cells = pattern(prompt, encoder)
+    for number, (name, pattern) in enumerate(LINEAR.items()):
+        cells = pattern(prompt, sees_all) if name in patterns else []
         queries = len({query for query, _ in cells})
         shared += [(number, query, key, 1 / queries) for query, key in cells]
     return shared
@@ -266,8 +280,9 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     """A chunk a pattern for every batch; a prompt runs once, whatever patterns it shows."""
     model = job.model
     shown = [task.name for task in job.tasks]
+    why = "patches of an image and frames of a sound are no tokens" if model.classifier else None
     missing = {
-        name: _LACKING.get(name, "no prompt has more than two tokens")
+        name: why or _LACKING.get(name, "no prompt has more than two tokens")
         for name in PATTERNS
         if name not in shown
     }
@@ -277,6 +292,7 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     runs_of = [_runs_of(task) for task in job.tasks]
     # where the answer is part of the pattern
     asked = {"Retrieval"} if model.encoder else {"Retrieval", "Induction"}
+    asked = asked if not model.classifier else set()
     for batch in batches(prompts, model, job.batch_size):
         with hooks.scoring(model):
             values, logits = Reading(model, batch, [prompts[i] for i in batch.runs]).run()
@@ -312,7 +328,7 @@ def _once(tasks: Sequence[EncodedTask]) -> list[Encoded]:
 
 def check(model: Model) -> None:
     """Patterns are of one stream of tokens, and need a kernel that shows its weights."""
-    refuse(model, "patterns", "looks at attention inside one stream of tokens")
+    refuse_encoder_decoder(model, "patterns", "looks at attention inside one stream of tokens")
     attention.check(model)
 
 

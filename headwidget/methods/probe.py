@@ -27,7 +27,7 @@ from torch import Tensor
 from headwidget.methods.probe_classifier import Classifier, Features, Training, fit
 from headwidget.methods.probe_report import Evaluation
 from headwidget.models import Model, hooks
-from headwidget.models.encoder_decoder import refuse
+from headwidget.models.refusals import refuse_classifier, refuse_encoder_decoder
 from headwidget.scoring.batch import Batch, batches, correct, forward
 from headwidget.scoring.contract import Chunk, Job, Method, Report, to_host
 from headwidget.scoring.encode import Encoded, EncodedTask
@@ -387,7 +387,9 @@ def _choices(classifier: Classifier, x: Features) -> npt.NDArray[np.int64]:
 
 def check(model: Model) -> None:
     """A probe reads all heads at the same tokens."""
-    refuse(model, "probe", "reads all heads' outputs at the same tokens")
+    why = "reads all heads' outputs at the same tokens"
+    refuse_encoder_decoder(model, "probe", why)
+    refuse_classifier(model, "probe", why)
 
 
 METHOD = Method(

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from headwidget.methods.extremes import SAMPLE, extremes
 from headwidget.models import Layer, Model, hooks, weights
-from headwidget.models.encoder_decoder import refuse
+from headwidget.models.refusals import refuse_classifier, refuse_encoder_decoder
 from headwidget.scores.record import Display, Dropped, TaskRecord
 from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import Encoded, EncodedTask
@@ -69,7 +69,9 @@ class Relations:
 
 def check(model: Model) -> None:
     """Relations need the weights of a decoder."""
-    refuse(model, "relations", "reads what a head makes of a word in one stream of tokens")
+    why = "reads what a head makes of a word in one stream of tokens"
+    refuse_encoder_decoder(model, "relations", why)
+    refuse_classifier(model, "relations", why)
     if model.encoder:
         raise ValueError(
             f"relations reads what a head writes towards the next token, but {model.name} "

@@ -94,7 +94,8 @@ def weights(model: Model, ids: Tensor | Sequence[int] | Mapping[str, Any], row: 
 
     ``row`` counts the layers with attention. ``ids`` is one prompt or a batch of equal
     length, or the model's own keyword arguments (ids, mask, …); an encoder-decoder model
-    needs ``decoder_input_ids`` too, and the keys of its cross-attention are the source's.
+    needs ``decoder_input_ids`` too, and the keys of its cross-attention are the source's. A
+    classifier needs what its processor gives (``{"pixel_values": …}``).
 
     >>> import headwidget as hw
     >>> from headwidget.models import attention
@@ -109,6 +110,11 @@ def weights(model: Model, ids: Tensor | Sequence[int] | Mapping[str, Any], row: 
         )
     if isinstance(ids, Mapping):
         inputs = dict(ids)
+    elif model.classifier:
+        raise ValueError(
+            f"{model.name} reads no tokens; give what its processor makes of an image or a sound: "
+            f"{{{model.module.main_input_name!r}: …}}."
+        )
     elif model.encoder_decoder:
         raise ValueError(
             f"{model.name} reads a source and what its decoder has said; give both: "
@@ -118,7 +124,10 @@ def weights(model: Model, ids: Tensor | Sequence[int] | Mapping[str, Any], row: 
         prompts = torch.as_tensor(ids).to(model.device)
         prompts = prompts[None] if prompts.dim() == 1 else prompts
         inputs = {"input_ids": prompts, **nothing_kept(model)}
-    one_position = torch.zeros_like(answered_ids(inputs)[:, :1])  # logits are not needed
+    if model.classifier:
+        one_position = torch.zeros(1, 1, dtype=torch.long)  # it answers once
+    else:
+        one_position = torch.zeros_like(answered_ids(inputs)[:, :1])  # logits are not needed
     slices: list[Tensor] = []
     with hooks.scoring(model), read(model, lambda _, __, part: slices.append(part), [row]):
         hooks.logits_at(model, inputs, one_position)

@@ -56,7 +56,7 @@ def nothing_kept(model: Model) -> dict[str, Any]:
     A cache that forgets is better than none: without one, transformers looks for packed
     sequences, and the host waits for the device.
     """
-    if model.encoder:
+    if model.encoder or model.classifier:
         return {}
     if model.hybrid or not model.forgets:  # transformers gives it a cache of another class
         takes = inspect.signature(model.module.forward).parameters

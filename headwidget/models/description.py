@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 TABLE, STRUCTURE = "a known family", "found by structure, proven on load"
 
 
+_ANSWERS = {
+    "causal": "the next token",
+    "image-text": "the next token",
+    "masked": "masked tokens",
+    "encoder-decoder": "the decoder's next token",
+    "image-class": "the class of an image",
+    "audio-class": "the class of a sound",
+}
+
+
 def how(model: Model) -> str:
     """How it is known where the heads are."""
     return TABLE if model.family.table else STRUCTURE
@@ -37,8 +47,7 @@ def describe(model: Model) -> str:
     if len(kinds) > 1:
         counts = ", ".join(f"{kind.replace('_', ' ')} in {n}" for kind, n in kinds.items())
         lines.append(f"kinds: {counts} layers")
-    what = "the decoder's next token" if model.encoder_decoder else "the next token"
-    lines.append("answers: " + ("masked tokens" if model.encoder else what))
+    lines.append(f"answers: {_ANSWERS[model.family.head]}")
     return "\n".join(lines)
 
 

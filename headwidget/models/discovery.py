@@ -17,10 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from headwidget.models import classifiers
 from headwidget.models.encoder_decoder import SECTIONS, Section, is_encoder_decoder
 from headwidget.models.families import Family, Prediction
 from headwidget.models.layers import Layer
-from headwidget.models.tracing import TOKENS, Attended, Call, Trace, traced
+from headwidget.models.tracing import Attended, Call, Trace, fed_words, traced
 from headwidget.models.weights import in_width
 
 
@@ -257,6 +258,8 @@ def prediction(module: Any) -> Prediction:
     """What the model predicts, by its class."""
     from transformers.models.auto import modeling_auto
 
+    if (what := classifiers.classifies(module)) is not None:
+        return "image-class" if what == "image" else "audio-class"
     if is_encoder_decoder(module):
         return "encoder-decoder"
     name, config = type(module).__name__, module.config
@@ -264,7 +267,9 @@ def prediction(module: Any) -> Prediction:
     turned = getattr(config, "is_decoder", False) or getattr(config, "causal", False)
     if name.endswith("ForMaskedLM") or (masked and not turned):
         return "masked"
-    return "image-text" if name.endswith("ForConditionalGeneration") else "causal"
+    pictures = modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values()
+    reads_images = name in pictures or name.endswith("ForConditionalGeneration")
+    return "image-text" if reads_images else "causal"
 
 
 def _no_heads(module: nn.Module, text: Any) -> str:
@@ -276,7 +281,7 @@ def _no_heads(module: nn.Module, text: Any) -> str:
             "attn_implementation='sdpa' or 'eager'."
         )
     return (
-        f"{type(module).__name__} has no attention heads to score: in a forward of {TOKENS} "
-        "tokens, no softmax over them was seen (a state-space or recurrent model, or attention "
-        "over other pieces than tokens)."
+        f"{type(module).__name__} has no attention heads to score: in a forward of "
+        f"{fed_words(module)}, no softmax over tokens was seen (a state-space or recurrent model, "
+        "or attention over other pieces than tokens)."
     )

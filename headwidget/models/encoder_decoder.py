@@ -70,12 +70,3 @@ def decoder_start(model: Model) -> list[int]:
             "set model.config.decoder_start_token_id."
         )
     return [start] if forced is None else [start, forced]
-
-
-def refuse(model: Model, method: str, why: str) -> None:
-    """Refuse an encoder-decoder model in a method that cannot take one."""
-    if model.encoder_decoder:
-        raise ValueError(
-            f"{method} {why}, and {model.name} ({model.family.name}) is an encoder-decoder model; "
-            "use method='ablation', 'gradient' or 'gating'."
-        )

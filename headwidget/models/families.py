@@ -8,9 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Prediction = Literal["causal", "masked", "image-text", "encoder-decoder"]
+Prediction = Literal[
+    "causal", "masked", "image-text", "encoder-decoder", "image-class", "audio-class"
+]
 """What a model predicts: the next token, a masked token, the next token behind an
-image-and-text wrapper, or a decoder's next token for a source that an encoder read."""
+image-and-text wrapper, a decoder's next token for a source that an encoder read, or the class
+of an image or a sound."""
 
 
 @dataclass(frozen=True)

@@ -142,6 +142,8 @@ def logits_at(model: Model, inputs: dict[str, Any], positions: Tensor) -> Tensor
     Only those are computed, unless the user's hooks must find all positions in their place,
     or the unembedding is not a module that runs.
     """
+    if model.classifier:  # it answers once
+        return logits_of(model, inputs)
     length = answered_ids(inputs).shape[1]
     if model.one_by_one or not model.unembeds:
         logits = logits_of(model, inputs)
@@ -171,9 +173,11 @@ def logits_at(model: Model, inputs: dict[str, Any], positions: Tensor) -> Tensor
 
 
 def logits_of(model: Model, inputs: dict[str, Any]) -> Tensor:
-    """A plain forward's logits."""
+    """A plain forward's logits, (batch, seq, vocabulary); a classifier's, (batch, 1, class)."""
     out = model.module(**inputs)
     logits = out.get("logits") if isinstance(out, dict) else getattr(out, "logits", None)
+    if model.classifier and isinstance(logits, Tensor) and logits.dim() == 2:
+        return logits[:, None]
     if not isinstance(logits, Tensor) or logits.dim() != 3:
         raise ValueError(
             f"{model.name} gives a {type(out).__name__} without logits (batch, token, vocabulary); "

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from headwidget.models import embedded, load_errors, sixteen_bit
+from headwidget.models.classifiers import saved_to_classify
 from headwidget.models.families import FAMILIES, Prediction
 from headwidget.models.model import Model
 
@@ -22,6 +23,8 @@ def load(
     **options: Any,
 ) -> Model:
     """A model ready to be scored.
+
+    ``tokenizer`` is the model's tokenizer; for images and sounds, its processor.
 
     - ``load()``: the embedded SmolLM2-135M-Instruct. It is downloaded once (93 MB, its
       checksum verified) and then runs offline, on a CPU.
@@ -89,6 +92,9 @@ _AUTO_CLASSES = {
     "causal": "AutoModelForCausalLM",
     "masked": "AutoModelForMaskedLM",
     "image-text": "AutoModelForImageTextToText",
+    "encoder-decoder": "AutoModelForSeq2SeqLM",
+    "image-class": "AutoModelForImageClassification",
+    "audio-class": "AutoModelForAudioClassification",
 }
 
 
@@ -118,14 +124,16 @@ def _from_pretrained(
     origin = {key: options[key] for key in _ORIGIN if key in options}
     with load_errors.reading("configuration", name, source):
         config = transformers.AutoConfig.from_pretrained(source, **origin)
-    auto = getattr(transformers, _AUTO_CLASSES[_predicts(config)])
+    predicts = _predicts(config)
+    auto = getattr(transformers, _AUTO_CLASSES[predicts])
     with load_errors.reading("weights", name, source, config), _quietly(transformers):
         module, info = auto.from_pretrained(
             source, dtype=dtype, device_map=device_map, output_loading_info=True, **options
         )
+    why_text_only = None
     if tokenizer is None:
         with load_errors.reading("tokenizer", name, source):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source, **origin)
+            tokenizer, why_text_only = _processor(transformers, predicts, source, origin)
     if missing := sorted(info["missing_keys"]):
         raise ValueError(
             f"{name!r} lacks {len(missing)} of {type(module).__name__}'s weights "
@@ -136,7 +144,31 @@ def _from_pretrained(
         module.to("cuda")
     module.eval()
     sixteen_bit.check(module)
-    return Model(module, tokenizer, name=name)
+    loaded = Model(module, tokenizer, name=name)
+    loaded.no_processor = why_text_only
+    return loaded
+
+
+def _processor(
+    transformers: Any, predicts: Prediction, source: str, origin: dict[str, Any]
+) -> tuple[Any, str | None]:
+    """What turns a model's input into tensors; and why an image-text model has a tokenizer only.
+
+    Its text side can be scored without the packages that its processor may need.
+    """
+    if predicts == "image-class":
+        return transformers.AutoImageProcessor.from_pretrained(source, **origin), None
+    if predicts == "audio-class":
+        return transformers.AutoFeatureExtractor.from_pretrained(source, **origin), None
+    why = None
+    if predicts == "image-text":
+        try:
+            processor = transformers.AutoProcessor.from_pretrained(source, **origin)
+            if isinstance(processor, transformers.ProcessorMixin):
+                return processor, None
+        except (ImportError, OSError, ValueError, TypeError, AttributeError) as error:
+            why = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+    return transformers.AutoTokenizer.from_pretrained(source, **origin), why
 
 
 def _predicts(config: Any) -> Prediction:
@@ -146,6 +178,10 @@ def _predicts(config: Any) -> Prediction:
     if (family := FAMILIES.get(config.model_type)) is not None:
         return family.head
     saved_as = (getattr(config, "architectures", None) or [""])[0]
+    if (what := saved_to_classify(saved_as)) is not None:
+        return what
+    if getattr(config, "is_encoder_decoder", False) and _is_sequence_to_sequence(config, saved_as):
+        return "encoder-decoder"
     if saved_as in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values():
         return "masked"
     causal = config.model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -159,6 +195,15 @@ def _is_masked(model_type: str) -> bool:
     from transformers.models.auto import modeling_auto
 
     return model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+
+def _is_sequence_to_sequence(config: Any, saved_as: str) -> bool:
+    """Is it the whole of an encoder-decoder model? Its decoder alone may be saved, too."""
+    from transformers.models.auto import modeling_auto
+
+    alone = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
+    known = config.model_type in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    return known and saved_as not in alone
 
 
 class _quietly:

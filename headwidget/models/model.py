@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
 
-from headwidget.models import discovery, foreign, proof, tracing
+from headwidget.models import classifiers, discovery, foreign, proof, tracing
 from headwidget.models.altering import Altered
 from headwidget.models.description import describe
 from headwidget.models.encoder_decoder import Section, text_config
@@ -34,11 +34,15 @@ class Model:
         self.wrappers = around(module, self.module)
         """The wrappers that were taken off."""
         module = self.module
-        self.tokenizer = tokenizer
+        self.processor = tokenizer
+        """What turns text, images or sounds into the model's input: often just a tokenizer."""
+        self.tokenizer = _tokenizer(tokenizer)
+        self.no_processor: str | None = None
+        """Why an image-text model was loaded with a tokenizer only, where that is so."""
         self.config = _config(module)
         self.name: str = name or _name(self.config) or type(module).__name__
         self.revision: str | None = getattr(self.config, "_commit_hash", None)
-        self.text: Any = text_config(self.config)
+        self.text: Any = _own_config(module)
         """The configuration of the text side; of an encoder-decoder model, its decoder's."""
         text = self.text
         self.family: Family
@@ -78,6 +82,8 @@ class Model:
         """Why attribution has no straight way to follow, where that was found out."""
         self.unembeds = True
         """Is the unembedding a module that runs? Else logits are computed at all positions."""
+        self.positions = 1
+        """How many patches or frames a classifier made of the random input of its proof."""
         self.checked: int | None = None
         """The state of the model when that check was last passed."""
         self.replayed: int | None = -1
@@ -106,7 +112,7 @@ class Model:
         for layer in self.layers:
             if submodule(self.module, layer.name) is not layer.projection:
                 raise ValueError(_replaced(self.name, layer.name))
-        if self.module.get_output_embeddings() is not self.unembedding:
+        if not self.classifier and self.module.get_output_embeddings() is not self.unembedding:
             raise ValueError(_replaced(self.name, "the unembedding"))
 
     @property
@@ -140,6 +146,11 @@ class Model:
         return self.family.head == "encoder-decoder"
 
     @property
+    def classifier(self) -> bool:
+        """True where the model names the class of an image or a sound, and says no tokens."""
+        return self.family.head in ("image-class", "audio-class")
+
+    @property
     def sections(self) -> tuple[tuple[Section, int], ...]:
         """The sections of an encoder-decoder model's rows, and how many rows each has."""
         counts = Counter(layer.section for layer in self.layers if layer.section)
@@ -158,7 +169,7 @@ class Model:
         model, whose blocks without attention keep more than keys and values, nor where prompts run
         :attr:`one_by_one`.
         """
-        kept = self.encoder or self.encoder_decoder or self.hybrid
+        kept = self.encoder or self.encoder_decoder or self.classifier or self.hybrid
         kept = kept or self.prefix_dependent or not self.forgets
         return not kept and not self.one_by_one
 
@@ -176,7 +187,10 @@ class Model:
 
     @property
     def device(self) -> torch.device:
-        """Where token ids go in."""
+        """Where the input goes in."""
+        if self.classifier:
+            first: torch.Tensor = next(self.module.parameters())
+            return first.device
         embedding = self.module.get_input_embeddings()
         device: torch.device = next(embedding.parameters()).device
         if device.type != "meta":
@@ -217,7 +231,9 @@ class Model:
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens the model can both read and answer with."""
+        """How many tokens the model can both read and answer with; a classifier's classes."""
+        if self.classifier:
+            return int(self.config.num_labels)
         read = int(self.module.get_input_embeddings().weight.shape[0])
         answered: int | None = getattr(self.unembedding, "out_features", None)
         return read if answered is None else min(read, answered)
@@ -233,7 +249,7 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or a pickle, is loaded anew: locks and what was checked stay behind."""
-        return type(self)._anew, (self._outer, self.tokenizer, self.name)
+        return type(self)._anew, (self._outer, self.processor, self.name)
 
     @classmethod
     def _anew(cls, module: Any, tokenizer: Any, name: str) -> Model:
@@ -256,7 +272,24 @@ def _config(module: Any) -> Any:
     return module.config
 
 
+def _tokenizer(processor: Any) -> Any:
+    """The tokenizer of a processor; whatever else there is stands for itself."""
+    from transformers import ProcessorMixin
+
+    return processor.tokenizer if isinstance(processor, ProcessorMixin) else processor
+
+
+def _own_config(module: Any) -> Any:
+    """The configuration of the stack that is scored."""
+    config = module.config
+    is_classifier = classifiers.classifies(module) is not None
+    return classifiers.own_config(config) if is_classifier else text_config(config)
+
+
 def _unembedding(module: Any) -> nn.Module:
+    """The language-model head; a classifier, which answers once, stands for its own."""
+    if classifiers.classifies(module):
+        return cast(nn.Module, module)
     unembedding: nn.Module | None = module.get_output_embeddings()
     if unembedding is None:
         raise ValueError(
@@ -283,7 +316,7 @@ def _replaced(model: str, module: str) -> str:
 def _known(module: Any) -> Family | None:
     """What the table says of the model's family; None where it does not fit, or says nothing."""
     family = FAMILIES.get(getattr(module.config, "model_type", ""))
-    if family is None:
+    if family is None or classifiers.classifies(module):
         return None
     is_decoder = getattr(text_config(module.config), "is_decoder", False)
     turned = family.head == "masked" and is_decoder  # an encoder turned into a decoder

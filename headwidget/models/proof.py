@@ -40,11 +40,15 @@ def prove(model: Model) -> None:
         _prove_gates(model, inputs, plain)
         for count in sorted({layer.heads for layer in model.layers}):
             _prove_apart(model, inputs, plain, _marks(model, count))
-        _prove_direction(model, inputs, plain)
+        if not model.classifier:
+            _prove_direction(model, inputs, plain)
 
 
 def _plain(model: Model, inputs: dict[str, Any]) -> Tensor:
     """The logits of a plain forward; notes whether the unembedding runs as a module."""
+    if model.classifier:
+        model.unembeds = False
+        return _numbers(model, hooks.logits_of(model, inputs))
     ran: list[int] = []
     fed = answered_ids(inputs).shape
 
@@ -59,9 +63,13 @@ def _plain(model: Model, inputs: dict[str, Any]) -> Tensor:
             f"{model.name} was fed {fed[1]} tokens and answers at {logits.shape[1]} positions, so "
             "where an answer is predicted is not known."
         )
+    model.unembeds = len(ran) == 1
+    return _numbers(model, logits)
+
+
+def _numbers(model: Model, logits: Tensor) -> Tensor:
     if bool(logits.isnan().any()):
         raise ValueError(f"{model.name} answers with numbers that are not numbers (NaN).")
-    model.unembeds = len(ran) == 1
     return logits
 
 
@@ -79,7 +87,7 @@ def _refusal(model: Model, layer: Layer, what: str) -> ValueError:
 
 def _prove_gates(model: Model, inputs: dict[str, Any], plain: Tensor) -> None:
     """Gates of 1 change nothing, with a cache that keeps nothing where the model takes one."""
-    model.forgets = not model.encoder and not model.encoder_decoder
+    model.forgets = model.family.head in ("causal", "image-text")
     if model.forgets:
         kept = {"input_ids": inputs["input_ids"], **kept_in(ForgetfulCache())}
         try:
@@ -92,12 +100,20 @@ def _prove_gates(model: Model, inputs: dict[str, Any], plain: Tensor) -> None:
         if not torch.equal(gated, plain):
             what = "gates of 1 on all heads change the model's answers"
             raise _refusal(model, model.layers[0], what)
+    model.positions = int(seen[0][0].shape[1])
     for layer, (z, out) in zip(model.layers, seen):
-        source = layer.section == "encoder"
-        fed = (inputs["input_ids"] if source else answered_ids(inputs)).shape
+        fed = _fed(model, layer, inputs, z)
         if not isinstance(out, Tensor) or out.shape[:-1] != fed or z.shape[:-1] != fed:
             raise _refusal(model, layer, "it does not take and give a row for each position")
         _prove_sum(model, layer, z, out)
+
+
+def _fed(model: Model, layer: Layer, inputs: dict[str, Any], z: Tensor) -> torch.Size:
+    """(batch, positions) of what a layer reads; the positions of a classifier are its own."""
+    if model.classifier:
+        return torch.Size((1, model.positions))
+    source = layer.section == "encoder"
+    return (inputs["input_ids"] if source else answered_ids(inputs)).shape
 
 
 def _gated(model: Model, inputs: dict[str, Any]) -> tuple[Tensor, list[tuple[Tensor, Any]]]:
@@ -155,7 +171,7 @@ class _Marks(TorchFunctionMode):
     ``heads`` is (row, head), True where a head is marked.
     """
 
-    def __init__(self, heads: Tensor, lengths: tuple[int, ...]) -> None:
+    def __init__(self, heads: Tensor, lengths: tuple[int, ...] | None) -> None:
         super().__init__()
         self.heads, self.lengths = heads, lengths
 
@@ -202,8 +218,8 @@ def _prove_apart(model: Model, inputs: dict[str, Any], plain: Tensor, marks: Ten
         return z[:1].expand_as(z).contiguous()
 
     rows = tracing.repeated(inputs, len(marks))
-    ids = answered_ids(rows)
-    backwards = torch.arange(ids.shape[1] - 1, -1, -1, device=model.device).expand(len(ids), -1)
+    backwards = torch.arange(plain.shape[1] - 1, -1, -1, device=model.device)
+    backwards = backwards.expand(len(marks), -1)
     mode = Altered(lambda undo: entered(_Marks(marks, tracing.fed_lengths(model.module)), undo))
     with hooks.together(hooks.on_projections(model, look), mode):
         # positions in another order show whether they can be chosen before the unembedding

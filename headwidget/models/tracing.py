@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from headwidget.models import hooks
+from headwidget.models import classifiers, hooks
 from headwidget.models.altering import Altered, Undo, entered
 from headwidget.models.encoder_decoder import Section, is_encoder_decoder, text_config
 from headwidget.models.locks import SharedLock
@@ -84,9 +84,15 @@ def in_words(module: nn.Module, error: Exception) -> ValueError:
     lines = str(error).splitlines() or [""]
     return ValueError(
         f"{type(module).__name__} is of a family that is not in headwidget's table, and its heads "
-        f"could not be looked for: a forward of {TOKENS} random tokens failed "
+        f"could not be looked for: a forward of {fed_words(module)} failed "
         f"({type(error).__name__}: {lines[0][:200]})."
     )
+
+
+def fed_words(module: nn.Module) -> str:
+    """What the forward is fed, in words."""
+    what = classifiers.classifies(module)
+    return f"{TOKENS} random tokens" if what is None else f"a random {what} input"
 
 
 def still(module: nn.Module) -> Altered:
@@ -136,7 +142,12 @@ def random_tokens(module: Any, rows: int, seed: int = 0) -> Tensor:
 
 
 def random_inputs(module: Any) -> dict[str, Any]:
-    """Keyword arguments for a forward of one row of random tokens, which keeps no cache."""
+    """Keyword arguments for a forward of one row of random tokens, which keeps no cache.
+
+    A classifier gets a random image or sound.
+    """
+    if classifiers.classifies(module):
+        return {**classifiers.random_input(module)}
     inputs = {"input_ids": random_tokens(module, 1)}
     if is_encoder_decoder(module):
         inputs["decoder_input_ids"] = random_tokens(module, 1, seed=2)[:, :DECODED]
@@ -146,13 +157,20 @@ def random_inputs(module: Any) -> dict[str, Any]:
 def repeated(inputs: dict[str, Any], rows: int) -> dict[str, Any]:
     """The same row several times."""
     return {
-        name: value.expand(rows, -1).contiguous() if isinstance(value, Tensor) else value
+        name: value.expand(rows, *value.shape[1:]).contiguous()
+        if isinstance(value, Tensor)
+        else value
         for name, value in inputs.items()
     }
 
 
-def fed_lengths(module: Any) -> tuple[int, ...]:
-    """How many tokens a forward of random tokens has, in each stack."""
+def fed_lengths(module: Any) -> tuple[int, ...] | None:
+    """How many tokens a forward of random tokens has, in each stack.
+
+    None for a classifier: how many patches or frames it makes of its input is its own choice.
+    """
+    if classifiers.classifies(module):
+        return None
     return (TOKENS, DECODED) if is_encoder_decoder(module) else (TOKENS,)
 
 
@@ -201,13 +219,20 @@ def _unmarked(value: Any) -> Any:
 class _Attention(TorchFunctionMode):
     """Tells of every computation of attention over the forward's tokens, and marks its output."""
 
-    def __init__(self, tell: Callable[[int, int, int], None], lengths: tuple[int, ...]) -> None:
+    def __init__(
+        self, tell: Callable[[int, int, int], None], lengths: tuple[int, ...] | None
+    ) -> None:
         super().__init__()
         self.tell, self.lengths = tell, lengths
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         if (heads := attention_heads(func, out, 2, self.lengths)) is None:
+            if self.lengths is None and _in_pieces(func, out, 2):
+                raise ValueError(
+                    "attention is computed in windows of the input, not over all its patches or "
+                    "frames, so its heads cannot be followed from layer to layer."
+                )
             return out
         key = out
         if func is functional.scaled_dot_product_attention:
@@ -223,14 +248,16 @@ def marked(out: Tensor, marks: Tensor) -> Tensor:
     return by_head.masked_fill(marks[..., None, None], float("nan")).reshape(out.shape)
 
 
-def attention_heads(func: Any, out: Any, rows: int, lengths: tuple[int, ...]) -> int | None:
+def attention_heads(func: Any, out: Any, rows: int, lengths: tuple[int, ...] | None) -> int | None:
     """How many heads a call of torch computes attention for; None where it does not.
 
     ``out`` is (batch, head, query, key or dim); some models put batch and head together.
-    Queries are as many as the tokens of a stack, one of ``lengths``.
+    Queries are as many as the tokens of a stack, one of ``lengths``, or any number.
     """
     sdpa = func is functional.scaled_dot_product_attention
-    if not (sdpa or func in SOFTMAX) or out.dim() not in (3, 4) or out.shape[-2] not in lengths:
+    if not (sdpa or func in SOFTMAX) or out.dim() not in (3, 4):
+        return None
+    if lengths is not None and out.shape[-2] not in lengths:
         return None
     if not sdpa and out.shape[-1] < out.shape[-2]:
         return None
@@ -238,6 +265,12 @@ def attention_heads(func: Any, out: Any, rows: int, lengths: tuple[int, ...]) ->
         return int(out.shape[1]) if len(out) == rows else None
     # (batch * head, query, key); a router's softmax is (batch, token, expert)
     return len(out) // rows if len(out) % rows == 0 and len(out) > rows else None
+
+
+def _in_pieces(func: Any, out: Any, rows: int) -> bool:
+    """Does a call of torch compute attention for more rows than were fed?"""
+    attends = func is functional.scaled_dot_product_attention or func in SOFTMAX
+    return attends and out.dim() == 4 and len(out) > rows
 
 
 def _as_tuple(output: Any) -> tuple[Any, ...]:

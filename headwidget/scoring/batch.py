@@ -15,6 +15,7 @@ from torch import Tensor
 
 from headwidget.models import Layer, Model, hooks, weights
 from headwidget.models.caches import nothing_kept
+from headwidget.scoring import encode_media
 from headwidget.scoring.encode import Encoded
 
 TOKENS = 4096
@@ -52,9 +53,15 @@ class Batch:
     """1 where a token of the source is, 0 where padding is."""
     encoded: Any = None
     """What the encoder gave for the source, where it need not run again."""
+    media: dict[str, Tensor] | None = None
+    """Images or sounds, as keyword arguments of the model's forward."""
+    unpadded: bool = False
+    """Are all positions read? Those of a classifier are its own."""
 
     def inputs(self, model: Model) -> dict[str, Any]:
         """Keyword arguments for the model's own forward."""
+        if model.classifier:
+            return dict(self.media or {})
         if self.source is not None:
             read = {"input_ids": self.source} if self.encoded is None else {}
             return {
@@ -64,6 +71,7 @@ class Batch:
                 **nothing_kept(model),
             }
         inputs: dict[str, Any] = {"input_ids": self.ids, **nothing_kept(model)}
+        inputs.update(self.media or {})
         if self.mask is not None:
             inputs["attention_mask"] = self.mask
             parameters = inspect.signature(model.module.forward).parameters
@@ -71,8 +79,13 @@ class Batch:
                 inputs["position_ids"] = (self.mask.cumsum(-1) - 1).clamp(min=0)
         return inputs
 
-    def valid(self, layer: Layer) -> Tensor:
-        """1 where a token is that the layer reads, 0 where padding is, (batch, seq)."""
+    def valid(self, layer: Layer, z: Tensor) -> Tensor:
+        """1 where a token is that the layer reads, 0 where padding is, (batch, seq).
+
+        ``z`` is what its heads give, (batch, seq, …); a classifier's patches are all read.
+        """
+        if self.unpadded:
+            return torch.ones(z.shape[:2], dtype=torch.long, device=z.device)
         if layer.section == "encoder" and self.source_mask is not None:
             return self.source_mask
         if self.mask is not None:
@@ -99,12 +112,15 @@ def collate(
             short = longest - len(example.source)
             row["source"] = [*example.source, *[filling] * short]
             row["source_mask"] = [*[1] * len(example.source), *[0] * short]
-    tensors: dict[str, Tensor | None] = {}
+    tensors: dict[str, Any] = {}
     for name in rows[0]:
         tensors[name] = torch.tensor([row[name] for row in rows], device=model.device)
     if not model.encoder and (side == "right" or all(len(e.ids) == seq for e in examples)):
         tensors["mask"] = None
-    return Batch(tuple(runs), **tensors)  # type: ignore[arg-type]
+    media = [example.media for example in examples if example.media is not None]
+    if media:
+        tensors["media"] = encode_media.collated(media, seq, model.device)
+    return Batch(tuple(runs), **tensors, unpadded=model.classifier)
 
 
 def _padded(
@@ -163,10 +179,23 @@ def plan(
 
 def _fits(example: Encoded, batch: Sequence[Encoded], model: Model, batch_size: int | None) -> bool:
     """Has the batch room for the example, and is its rotation the same?"""
+    if not can_share(batch[0], example, model):
+        return False
     longest = max(e.length for e in (*batch, example))
     room = batch_size or max(1, min(PROMPTS, TOKENS // longest))
     same_rope = model.switches_rope(len(batch[0].ids)) == model.switches_rope(len(example.ids))
     return len(batch) < room and same_rope
+
+
+def can_share(example: Encoded, other: Encoded, model: Model) -> bool:
+    """Can two examples run in one batch?
+
+    A prompt with images runs alone: how several are put together differs from model to model.
+    Images or sounds of one size are stacked for a classifier.
+    """
+    if example.media is None or other.media is None:
+        return example.media is other.media
+    return model.classifier and example.media.fit(other.media)
 
 
 def batches(examples: Sequence[Encoded], model: Model, batch_size: int | None) -> Iterator[Batch]:
@@ -181,6 +210,8 @@ def rows_of(batch: Batch, rows: Tensor, length: int | None = None) -> Batch:
     for field in dataclasses.fields(batch)[1:]:
         value = getattr(batch, field.name)
         columns[field.name] = value[rows] if isinstance(value, Tensor) else value
+    if batch.media is not None:
+        columns["media"] = encode_media.rows_of(batch.media, len(batch.runs), rows)
     for name in ("ids", "mask"):
         if columns[name] is not None:
             columns[name] = columns[name][:, :length]

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headwidget.models.encoder_decoder import decoder_start, source_context
+from headwidget.scoring import encode_media
+from headwidget.scoring.encode_media import MediaInputs
 from headwidget.tasks import Example, Task
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ class Encoded:
     """The foil's token there."""
     source: tuple[int, ...] = ()
     """What the encoder of an encoder-decoder model reads; ``ids`` are then its decoder's."""
+    media: MediaInputs | None = None
+    """Images or sounds that are fed too; a classifier is fed nothing else, and its ``ids`` only
+    count its patches or frames."""
 
     @property
     def length(self) -> int:
@@ -65,6 +70,9 @@ def has_foil(examples: Sequence[Encoded]) -> npt.NDArray[np.bool_]:
 
 def encode(task: Task, model: Model) -> EncodedTask:
     """A task's examples as token ids; an error for whatever cannot be scored."""
+    encode_media.check_task(task, model)
+    if model.classifier:
+        return _encode_classes(task, model)
     if model.encoder_decoder:
         return _encode_sources(task, model)
     tokenizer = model.tokenizer
@@ -117,7 +125,9 @@ def _encoded(model: Model, example: Example, ids: _Ids, specials: Specials, wher
     parting, foil = None, None
     if example.foil is not None:
         parting, foil = _part(example, ids.answer, ids.foil, where)
-    text = [*specials.before, *ids.prompt]
+    text, media = [*specials.before, *ids.prompt], None
+    if example.media:
+        text, media = encode_media.with_images(model, example, where)
     count = len(ids.answer)
     if model.encoder:
         after = specials.after
@@ -127,8 +137,14 @@ def _encoded(model: Model, example: Example, ids: _Ids, specials: Specials, wher
         at = range(len(text) - 1, len(text) + count - 1)
     _check_tokens(model, [*fed, *ids.answer, foil or 0], where)
     _check_fits(model, len(fed), where)
-    label = f"{example.prompt}{example.answer}"
-    return Encoded(label, tuple(fed), tuple(at), tuple(ids.answer), parting, foil)
+    label = _label(example, f"{example.prompt}{example.answer}")
+    return Encoded(label, tuple(fed), tuple(at), tuple(ids.answer), parting, foil, media=media)
+
+
+def _label(example: Example, text: str) -> str:
+    """What a run is called: two prompts may differ in their images alone."""
+    names = ", ".join(media.name for media in example.media)
+    return f"{text} [{names}]" if names else text
 
 
 def _check_answer(example: Example, answer: Sequence[int], where: str) -> None:
@@ -153,6 +169,27 @@ def _check_fits(model: Model, tokens: int, where: str) -> None:
             f"{where}: {tokens} tokens, but {model.name} reads at most {model.context}; "
             "shorten the prompt."
         )
+
+
+# ---- classifiers of images and sounds ----
+
+
+def _encode_classes(task: Task, model: Model) -> EncodedTask:
+    """Each example's image or sound, and its class as the one token of the answer."""
+    examples = []
+    for i, example in enumerate(task.examples):
+        where = f"task {task.name!r}, example {i}"
+        answer = encode_media.class_number(model, example.answer, "answer", where)
+        parting, foil = None, None
+        if example.foil is not None:
+            parting, foil = 0, encode_media.class_number(model, example.foil, "foil", where)
+        if foil == answer:
+            raise ValueError(f"{where}: answer and foil are the same class; choose another foil.")
+        media = encode_media.class_inputs(model, example, where)
+        label = _label(example, f"{example.prompt} → {example.answer}")
+        ids = (0,) * model.positions
+        examples.append(Encoded(label, ids, (0,), (answer,), parting, foil, media=media))
+    return EncodedTask(task.name, task.category, tuple(examples), (), 0, task.held_out)
 
 
 # ---- encoder-decoder models ----

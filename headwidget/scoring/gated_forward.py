@@ -62,7 +62,7 @@ class Group:
             return 1
         if batch_size is not None:
             return max(1, batch_size // prompts)
-        logits = prompts * self.batch.at.shape[1] * int(model.text.vocab_size)
+        logits = prompts * self.batch.at.shape[1] * model.vocabulary
         tokens = max(self.prefix, prompts * (length - self.prefix))
         return max(1, min(TOKENS // tokens, MOST_KEYS // (prompts * length), MOST_LOGITS // logits))
 
@@ -152,4 +152,6 @@ def tiled(batch: Batch, times: int) -> Batch:
     for field in dataclasses.fields(batch):
         value = getattr(batch, field.name)
         fields[field.name] = value.repeat(times, 1) if isinstance(value, Tensor) else value
+    if batch.media is not None:
+        fields["media"] = {name: torch.cat([v] * times) for name, v in batch.media.items()}
     return Batch(**fields)

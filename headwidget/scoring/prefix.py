@@ -34,8 +34,11 @@ def usable_prefix(model: Model, examples: Sequence[Encoded]) -> int:
     """How many leading tokens can run once for all examples; 0 where that is not worth it.
 
     The rotation of some models depends on the length of what they are fed, so the prefix
-    of a long prompt cannot run alone.
+    of a long prompt cannot run alone. Prompts with images run whole: the same tokens may stand
+    for other images.
     """
+    if any(example.media is not None for example in examples):
+        return 0
     longest = max(len(example.ids) for example in examples)
     if len(examples) == 1 or not model.can_share_prefix or model.switches_rope(longest):
         return 0

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from headwidget.models import Model, foreign, hooks
 from headwidget.models.caches import PrefixCache, kept_in
-from headwidget.scoring.batch import collate, forward, log_probability
+from headwidget.scoring.batch import can_share, collate, forward, log_probability
 from headwidget.scoring.encode import Encoded
 from headwidget.scoring.memory import out_of_memory
 
@@ -45,7 +45,7 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
         alone, again = (_log_p(model, [shortest])[0] for _ in range(2))
         differs = _apart(alone, again)
         beside, whole = 0.0, math.nan
-        if len(examples) > 1 and not model.one_by_one:
+        if len(examples) > 1 and not model.one_by_one and can_share(shortest, longest, model):
             together, whole = _beside(model, shortest, longest) or (alone, math.nan)
             # padding that a model attends from, and nothing else, may become NaN and spread
             spoilt = math.isnan(together) and not math.isnan(alone)
@@ -110,7 +110,7 @@ def _goes_on(model: Model, example: Encoded, whole: float) -> bool:
     ``whole`` is its log p(answer) in one piece; NaN where that is not known yet.
     """
     prefix = example.at[0]
-    if not prefix:
+    if not prefix or example.media is not None:  # prompts with images share no prefix
         return True
     batch, past = collate([0], [example], model), PrefixCache()
     if math.isnan(whole):

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from headwidget.scores import validation
-from headwidget.tasks import readers
+from headwidget.tasks import media, readers
+from headwidget.tasks.media import Media
 
 
 class Example(NamedTuple):
@@ -23,13 +24,18 @@ class Example(NamedTuple):
     prompt: str
     answer: str
     foil: str | None = None
+    media: tuple[Media, ...] = ()
+    """Images and sounds beside the prompt."""
 
 
 @dataclass(frozen=True, init=False)
 class Task:
     """A named list of examples that ask the same of a model.
 
-    ``held_out`` are the indices of those that nothing is fitted on.
+    ``held_out`` are the indices of those that nothing is fitted on. ``images`` and ``audio``
+    have an entry for each example: an image (or a list of them), or a sound as ``(samples a
+    second, samples)``; docs/models.md shows both. Where the model classifies them, the answer
+    is a class and the prompt is only a name for the example.
 
     >>> france, italy = ("France is in", " Europe"), ("Italy's capital is", " Rome", " Paris")
     >>> task = Task("capitals", [france, italy], held_out=[1])
@@ -45,9 +51,12 @@ class Task:
     def __init__(
         self,
         name: str,
-        examples: Iterable[tuple[str, str] | tuple[str, str, str | None]],
+        examples: Iterable[Example | tuple[str, str] | tuple[str, str, str | None]],
         category: str | None = None,
         held_out: Iterable[int] = (),
+        *,
+        images: Iterable[Any] | None = None,
+        audio: Iterable[Any] | None = None,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"a task needs a name; got {name!r}.")
@@ -67,6 +76,9 @@ class Task:
                 f"task {name!r} has no examples; "
                 "give it a list of (prompt, answer) or (prompt, answer, foil)."
             )
+        if images is not None or audio is not None:
+            beside = media.beside(name, len(checked), images, audio)
+            checked = tuple(e._replace(media=each) for e, each in zip(checked, beside))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "examples", checked)
         object.__setattr__(self, "category", category)
@@ -159,7 +171,7 @@ class Task:
         ``held_out`` or ``test``. A file's task is named after it unless ``name`` says otherwise.
 
         >>> Task.read([{"q": "2 + 2 =", "a": " 4"}], "sums", prompt="q", answer="a").examples
-        (Example(prompt='2 + 2 =', answer=' 4', foil=None),)
+        (Example(prompt='2 + 2 =', answer=' 4', foil=None, media=()),)
         """
         columns = {"prompt": prompt, "answer": answer, "foil": foil, "split": split}
         for what, column in columns.items():
@@ -221,6 +233,9 @@ def _held_out(task: str, indices: Iterable[int], count: int) -> tuple[int, ...]:
 def _example(task: str, i: int, texts: Any) -> Example:
     """One checked example, or a sentence about what is wrong with it."""
     where = f"task {task!r}, example {i}"
+    beside: tuple[Media, ...] = ()
+    if isinstance(texts, Example):
+        texts, beside = texts[:3], texts.media
     if isinstance(texts, Mapping):
         raise ValueError(
             f"{where}: an example is (prompt, answer) or (prompt, answer, foil); "
@@ -231,8 +246,8 @@ def _example(task: str, i: int, texts: Any) -> Example:
         raise ValueError(
             f"{where}: an example is (prompt, answer) or (prompt, answer, foil); got {texts!r}."
         )
-    example = Example(*texts)
-    for field, text in example._asdict().items():
+    example = Example(*texts)._replace(media=beside)
+    for field, text in zip(("prompt", "answer", "foil"), example[:3]):
         if field == "foil" and text is None:
             continue
         if not isinstance(text, str):

@@ -244,3 +244,18 @@ def test_an_encoder_and_a_decoder_of_two_models() -> None:
 def test_unequal_numbers_of_heads_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match="has 2 heads and .* 4; headwidget scores models"):
         hw.load(two_models(num_attention_heads=2), tiny.tokenizer())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_saved_model_is_loaded_whole_by_its_folder(family: str, tmp_path: Path) -> None:
+    every_family.build(family, "encoder-decoder").save_pretrained(tmp_path)
+    tiny.tokenizer().save_pretrained(tmp_path)
+    loaded = hw.load(tmp_path)
+    assert loaded.encoder_decoder and loaded.sections == SECTIONS
+    assert type(loaded.module) is type(every_family.build(family, "encoder-decoder"))
+
+
+def test_a_decoder_that_was_saved_alone_is_loaded_alone(tmp_path: Path) -> None:
+    every_family.build("bart", "causal").save_pretrained(tmp_path)
+    tiny.tokenizer().save_pretrained(tmp_path)
+    assert type(hw.load(tmp_path).module).__name__ == "BartForCausalLM"

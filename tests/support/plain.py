@@ -40,8 +40,12 @@ def log_p(model: hw.Model, example: Encoded, changes: dict[int, Change]) -> floa
         if example.source:
             source = torch.tensor([example.source])
             inputs = {"input_ids": source, "decoder_input_ids": inputs["input_ids"]}
+        if example.media is not None:
+            fed = {} if model.classifier else inputs
+            inputs = {**fed, **example.media.tensors}
         with torch.no_grad():
             logits = model.module(**inputs).logits[0].double()
+            logits = logits[None] if model.classifier else logits  # it answers once
     finally:
         for handle in handles:
             handle.remove()
@@ -69,15 +73,12 @@ def ablation_by_loop(
 ) -> np.ndarray:
     """One forward a head and a prompt, (prompt, layer, head)."""
     examples = encode(task, model).examples
-    chosen = [list(e.at) if where == "last" else list(range(len(e.ids))) for e in examples]
+    chosen: list[Any] = [list(e.at) if where == "last" else slice(None) for e in examples]
     fills = [torch.zeros(layer.heads, layer.head_dim) for layer in model.layers]
     if replace == "mean":
         outputs = [heads_outputs(model, example) for example in examples]
         for row in range(len(fills)):
-            whole = model.layers[row].section == "encoder"
-            z = torch.cat(
-                [of[row][0, ... if whole else at].float() for of, at in zip(outputs, chosen)]
-            )
+            z = torch.cat([of[row][0, at].float() for of, at in zip(outputs, chosen)])
             fills[row] = z.mean(0)  # (head, dim)
     scores = np.zeros((len(examples), *model.shape))
     for i, example in enumerate(examples):
@@ -86,10 +87,7 @@ def ablation_by_loop(
 
             def off(z: torch.Tensor, e: Encoded, row: int = row, head: int = head) -> torch.Tensor:
                 z = z.clone()
-                where = chosen[examples.index(e)]
-                if model.layers[row].section == "encoder":
-                    where = list(range(len(e.source)))
-                z[:, where, head] = fills[row][head].to(z.dtype)
+                z[:, chosen[examples.index(e)], head] = fills[row][head].to(z.dtype)
                 return z
 
             scores[i, row, head] = base - log_p(model, example, {row: off})

@@ -1,0 +1,82 @@
+"""Models that name the class of an image or a sound: what they are fed, and their classes.
+
+Their tokens are patches of an image or frames of a sound. They answer once, with a class.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from headwidget.models.model import Model
+
+SAMPLES = 6400
+"""How long the random sound is that a model of raw samples is fed."""
+
+
+def classifies(module: Any) -> Literal["image", "audio"] | None:
+    """What the model classifies, by its class; None where it is no such model."""
+    from transformers.models.auto import modeling_auto
+
+    name = type(module).__name__
+    if name in _names(modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES):
+        return "image"
+    if name in _names(modeling_auto.MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES):
+        return "audio"
+    return None
+
+
+def saved_to_classify(architecture: str) -> Literal["image-class", "audio-class"] | None:
+    """What a checkpoint was saved to classify, by the class that its configuration names."""
+    from transformers.models.auto import modeling_auto
+
+    if architecture in _names(modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES):
+        return "image-class"
+    if architecture in _names(modeling_auto.MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES):
+        return "audio-class"
+    return None
+
+
+def _names(mapping: Any) -> set[str]:
+    """The classes of one of transformers' mappings; some types have several."""
+    names: set[str] = set()
+    for value in mapping.values():
+        names.update([value] if isinstance(value, str) else value)
+    return names
+
+
+def own_config(config: Any) -> Any:
+    """The configuration of what reads images, where a model has one of its own (CLIP)."""
+    return getattr(config, "vision_config", None) or config
+
+
+def random_input(module: Any) -> dict[str, Tensor]:
+    """Keyword arguments for a forward of one random image or sound."""
+    config, name = own_config(module.config), module.main_input_name
+    weight = next(p for p in module.parameters() if p.is_floating_point())
+    random = torch.Generator().manual_seed(0)
+    content = torch.randn(_shape(config, name), generator=random)
+    return {name: content.to(weight.device, weight.dtype)}
+
+
+def _shape(config: Any, name: str) -> tuple[int, ...]:
+    if name == "pixel_values":
+        size = getattr(config, "image_size", 224)
+        height, width = size if isinstance(size, (list, tuple)) else (size, size)
+        return 1, getattr(config, "num_channels", 3), height, width
+    bins: Any = getattr(config, "num_mel_bins", None)
+    if name == "input_features" and hasattr(config, "max_source_positions"):  # Whisper
+        return 1, bins, 2 * config.max_source_positions
+    if name == "input_features":  # a spectrogram of any length
+        return 1, 32, getattr(config, "feature_projection_input_dim", bins or 80)
+    if bins is not None and hasattr(config, "max_length"):  # a spectrogram of one length
+        return 1, config.max_length, bins
+    return 1, SAMPLES
+
+
+def classes(model: Model) -> dict[str, int]:
+    """The model's classes by name, and their numbers."""
+    return {str(name): int(number) for number, name in model.config.id2label.items()}

@@ -1,0 +1,202 @@
+"""Models that name the class of an image or a sound: every number equal to a plain loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+
+import headwidget as hw
+from headwidget.models import attention
+from headwidget.scoring.encode import encode
+from tests.support import seeing
+from tests.support.plain import ablation_by_loop, slopes_by_steps
+
+ALL = (*seeing.SEEING, *seeing.HEARING)
+
+
+@pytest.fixture(params=ALL)
+def family(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def test_heads_are_found_and_proven(family: str) -> None:
+    model = seeing.classifier(family)
+    assert model.shape == (3, 4) and not model.family.table
+    what = "an image" if family in seeing.SEEING else "a sound"
+    assert model.describe().endswith(f"answers: the class of {what}")
+
+
+@pytest.mark.parametrize("replace", ["zero", "mean"])
+def test_ablation_is_one_forward_a_head(family: str, replace: str) -> None:
+    model, task = seeing.classifier(family), seeing.task(family)
+    ours = hw.score(model, task, "ablation", replace=replace, progress=False)
+    expected = ablation_by_loop(model, task, replace=replace)
+    np.testing.assert_allclose(ours.values("animals"), expected, rtol=1e-3, atol=1e-5)
+    assert (np.abs(expected).max(axis=(0, 2)) > 1e-4).all(), "every layer must matter"
+
+
+def test_gradient_is_the_slope(family: str) -> None:
+    model, task = seeing.classifier(family), seeing.task(family)
+    ours = hw.score(model, task, "gradient", progress=False).values("animals")
+    expected = slopes_by_steps(model, task, step=1e-4)
+    np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+
+
+def test_patterns_are_those_of_the_attention_weights(family: str) -> None:
+    model, task = seeing.classifier(family), seeing.task(family)
+    scores = hw.score(model, task, "patterns", progress=False)
+    names = ("Previous token", "Current token", "First token", "Entropy")
+    assert scores.tasks == names
+    assert set(scores.meta["left_out"]) == {"Duplicate token", "Induction", "Retrieval"}
+    first = encode(task, model).examples[0]
+    assert first.media is not None
+    for row in range(3):
+        w = attention.weights(model, first.media.tensors, row)[0].double()  # (head, query, key)
+        places = range(2, w.shape[1])
+        assert w.shape[1] == len(first.ids) and torch.allclose(w.sum(-1), torch.ones(()).double())
+        expected = {
+            "Previous token": sum(w[:, i, i - 1] for i in places) / len(places),
+            "Current token": sum(w[:, i, i] for i in places) / len(places),
+            "First token": w[:, 2:, 0].mean(-1),
+            "Entropy": -(w * w.log()).sum(-1)[:, 2:].mean(-1) / np.log(w.shape[1]),
+        }
+        for name, value in expected.items():
+            ours = scores.values(name)[0, row]
+            np.testing.assert_allclose(ours, value.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_fed_is_what_the_processor_makes() -> None:
+    model = seeing.classifier("vit")
+    examples = encode(seeing.task("vit"), model).examples
+    for example, image in zip(examples, seeing.images()):
+        pixels = seeing.image_processor()(images=image, return_tensors="pt")["pixel_values"]
+        assert example.media is not None
+        torch.testing.assert_close(example.media.tensors["pixel_values"], pixels.double())
+    assert [e.answer for e in examples] == [(1,), (0,), (4,)] and examples[0].foil == 2
+    assert examples[0].label == "one → dog [image 0]"
+
+
+def test_an_array_and_a_file_are_the_same_image(tmp_path: Path) -> None:
+    model, image = seeing.classifier("vit"), seeing.images(1)[0]
+    image.save(tmp_path / "noise.png")
+    array, path = np.asarray(image), tmp_path / "noise.png"
+    task = hw.Task("t", [("a", "dog"), ("a", "dog"), ("a", "dog")], images=[image, array, path])
+    values = hw.score(model, task, "gradient", progress=False).values("t")
+    np.testing.assert_array_equal(values[0], values[1])
+    np.testing.assert_array_equal(values[0], values[2])
+    assert encode(task, model).examples[2].label == "a → dog [noise.png]"
+
+
+def test_images_that_differ_give_scores_that_differ_and_order_does_not_matter() -> None:
+    model, (one, two, three) = seeing.classifier("vit"), seeing.images()
+    names = [("a", "dog")] * 3
+    forth = hw.score(model, hw.Task("t", names, images=[one, two, three]), progress=False)
+    back = hw.score(model, hw.Task("t", names, images=[three, two, one]), progress=False)
+    assert np.abs(forth.values("t")[0] - forth.values("t")[1]).max() > 1e-3
+    np.testing.assert_allclose(forth.values("t"), back.values("t")[::-1], rtol=1e-5, atol=1e-7)
+
+
+def test_gating_knockout_and_samples_run() -> None:
+    model, task = seeing.classifier("dinov2"), seeing.task("dinov2")
+    gated = hw.score(model, task, "gating", updates=2, fits=2, progress=False)
+    assert gated.shape == (3, 4) and np.isfinite(gated.values("animals")).all()
+    scores = hw.score(model, task, "ablation", progress=False)
+    effect = hw.knockout(model, scores, task, progress=False, draws=2, k=2)
+    assert np.isfinite(effect.summary()[["top", "control"]]).all(axis=None)
+    sample = task.sample(2, seed=1)
+    assert [len(example.media) for example in sample] == [1, 1]
+    assert hw.score(model, sample, "gradient", progress=False).shape == (3, 4)
+
+
+def test_sounds_of_several_lengths_do_not_disturb_each_other() -> None:
+    model = seeing.classifier("wav2vec2")
+    (rate, long), short = seeing.sounds(1)[0], seeing.sounds(1)[0][1][:4000]
+    task = hw.Task("t", [("long", "dog"), ("short", "cat")], audio=[(rate, long), (rate, short)])
+    ours = hw.score(model, task, "ablation", progress=False).values("t")
+    np.testing.assert_allclose(ours, ablation_by_loop(model, task), rtol=1e-3, atol=1e-5)
+    with pytest.raises(ValueError, match="patches or frames"):
+        hw.score(model, task, "patterns", progress=False)
+
+
+@pytest.mark.parametrize("family", ["vit", "ast"])
+def test_a_saved_classifier_is_loaded_by_its_folder(family: str, tmp_path: Path) -> None:
+    model = seeing.classifier(family)
+    model.module.save_pretrained(tmp_path)
+    model.processor.save_pretrained(tmp_path)
+    again = hw.load(tmp_path, dtype="float64")
+    assert again.family.head == model.family.head and again.shape == model.shape
+    task = seeing.task(family)
+    ours, theirs = (
+        hw.score(m, task, "gradient", progress=False).values("animals") for m in (again, model)
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["attribution", "relations", "probe"])
+def test_methods_that_need_tokens_refuse_by_name(method: str) -> None:
+    with pytest.raises(ValueError, match=f"{method} .* names the class of an image; use method="):
+        hw.score(seeing.classifier("vit"), seeing.task("vit"), method, progress=False)
+
+
+def test_windows_of_an_image_are_refused() -> None:
+    config = hf.SwinConfig(image_size=32, patch_size=4, embed_dim=16, depths=[1, 1])
+    config.num_heads, config.window_size = [2, 4], 4
+    with pytest.raises(ValueError, match="in windows of the input"):
+        hw.load(hf.SwinForImageClassification(config).eval(), seeing.image_processor())
+
+
+def test_a_model_without_attention_gets_that_sentence() -> None:
+    config = hf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 8], depths=[1, 1])
+    with pytest.raises(ValueError, match="has no attention heads to score"):
+        hw.load(hf.ResNetForImageClassification(config).eval(), seeing.image_processor())
+
+
+def refused(model: hw.Model, task: hw.Task, words: str, **options: Any) -> None:
+    with pytest.raises(ValueError, match=words):
+        hw.score(model, task, "ablation", progress=False, **options)
+
+
+def test_bad_tasks_are_sentences_before_any_forward() -> None:
+    vit, ast, image = seeing.classifier("vit"), seeing.classifier("ast"), seeing.images(1)
+    names = [("a", "dog")]
+    refused(vit, hw.Task("t", names), r"classifies one image an example; .*images=\[")
+    refused(vit, hw.Task("t", names, audio=seeing.sounds(1)), "classifies one image")
+    refused(vit, hw.Task("t", names, images=[image * 2]), "classifies one image")
+    refused(vit, hw.Task("t", [("a", "dgo")], images=image), "'dgo' is not one of the 5 .*'dog'")
+    refused(vit, hw.Task("t", [("a", "dog", " dog")], images=image), "the same class")
+    refused(vit, seeing.task("vit"), "has no such position", where="last")
+    (_, samples), *_ = seeing.sounds(1)
+    refused(ast, hw.Task("t", names, audio=[(8000, samples)]), "8000 samples a second and .*16000")
+    with pytest.raises(ValueError, match="reads no tokens; give what its processor"):
+        attention.weights(vit, [1, 2, 3], 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"images": []}, "has 1 examples and 0 entries in images"),
+        ({"images": "cat.png"}, "a list with an entry for each example"),
+        ({"images": [np.zeros((4, 4, 3))]}, "holds bytes, 0 to 255 .*float64"),
+        ({"images": [np.zeros((3, 8, 8), np.uint8)]}, r"got an array \(3, 8, 8\)"),
+        ({"images": [7]}, "got a int"),
+        ({"audio": [np.zeros(9, np.float32)]}, "a sound is"),
+        ({"audio": [(16000, np.zeros((2, 9), np.float32))]}, "one channel"),
+        ({"audio": [(16000, np.zeros(9, np.int16))]}, "floating-point numbers"),
+    ],
+)
+def test_bad_images_and_sounds_are_refused_when_the_task_is_made(options: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        hw.Task("t", [("a", "dog")], **options)
+
+
+def test_a_file_that_is_no_image_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no image file"):
+        hw.Task("t", [("a", "dog")], images=[tmp_path / "none.png"])
+    (tmp_path / "text.png").write_text("no image")
+    task = hw.Task("t", [("a", "dog")], images=[tmp_path / "text.png"])
+    refused(seeing.classifier("vit"), task, "text.png cannot be read as an image")
