@@ -4,7 +4,7 @@ import { axisTicks, layoutOf } from "../display/layout";
 import { coloursByPlace, DIMMED, pixels } from "../display/palette";
 import { places as placesOf } from "../display/scales";
 import { type Panel as MapPanel, type Picture, scaleOf } from "../display/views/picture";
-import { sectionStarts } from "../scores/head_scores";
+import { type Scores, sectionNames, sectionStarts } from "../scores/head_scores";
 import { categoriesOf } from "../scores/threshold";
 import type { MapSource, MapState, Panel } from "../state";
 import { all, make, setText } from "./dom";
@@ -13,6 +13,9 @@ import { listen } from "./pointer";
 
 /** How far from the screen a map is still kept up to date. */
 const NEAR = "160px";
+
+/** About how wide a letter of an axis' name is. */
+const LETTER = 8;
 
 /** A panel for the map of that number. */
 export function heatmap(number: number): Panel<MapSource> {
@@ -89,9 +92,11 @@ export function heatmap(number: number): Panel<MapSource> {
       marks.style.width = `${marks.width / ratio}px`;
       marks.style.height = `${marks.height / ratio}px`;
       divide(plot, marks, sectionStarts(scores), picture.layersOn, scores.layers.length);
-      const [layerName, headName] = scores.axes;
-      const names = picture.layersOn === "y" ? [layerName, headName] : [headName, layerName];
-      [down.textContent, across.textContent] = names as [string, string];
+      const [layerBox, headBox] = picture.layersOn === "y" ? [down, across] : [across, down];
+      const length =
+        picture.layersOn === "y" ? cellHeight * layout.down : cellWidth * layout.across;
+      layerBox.replaceChildren(...layerAxis(scores, length / ratio, picture.layersOn));
+      headBox.replaceChildren(make("span", "label", scores.axes[1]));
       if (!settled) return true; // ticks would hold the first frame up by a third of its time
       for (const [box, side] of [
         [rows, "top"],
@@ -205,6 +210,19 @@ function paint(
       out[i] = (passes && !passes[cell] ? dim : bright)[places[cell]!]!;
     }
   }
+}
+
+/** The layer axis' name; in sections a name for each, in its middle, where there is room. */
+function layerAxis(scores: Scores, length: number, layersOn: "y" | "x"): HTMLElement[] {
+  const names = sectionNames(scores);
+  const fit = names.every(({ name, rows }) => rows * length > name.length * LETTER);
+  if (!names.length || !fit)
+    return [make("span", "label", names.length ? "Layer" : scores.axes[0])];
+  return names.map(({ name, middle }) => {
+    const label = make("span", "label", name);
+    label.style[layersOn === "y" ? "top" : "left"] = `${100 * middle}%`;
+    return label;
+  });
 }
 
 /** Lines before the rows that begin a section. */

@@ -102,6 +102,21 @@ export function layerLabel({ layers, sections = [] }: Rows, row: number): string
   return String(layers[row]);
 }
 
+/** What sections are called, the share of the rows that each has, and where its middle is. */
+export function sectionNames({ layers, sections = [] }: Rows): {
+  name: string;
+  rows: number;
+  middle: number;
+}[] {
+  let first = 0;
+  return sections.map(([section, count]) => {
+    const name = `${section[0]!.toUpperCase()}${section.slice(1)}`;
+    const middle = (first + count / 2) / layers.length;
+    first += count;
+    return { name, rows: count / layers.length, middle };
+  });
+}
+
 /** The rows that begin a section, but for the first. */
 export function sectionStarts({ sections = [] }: Rows): number[] {
   let row = 0;

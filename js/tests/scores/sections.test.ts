@@ -1,7 +1,7 @@
 // The sections of an encoder-decoder model's rows: what layers are called, and where lines stand.
 
 import { describe, expect, it } from "vitest";
-import { headName, layerLabel, sectionStarts } from "../../scores/head_scores";
+import { headName, layerLabel, sectionNames, sectionStarts } from "../../scores/head_scores";
 
 const sections = [
   ["encoder", 2],
@@ -18,7 +18,15 @@ describe("sections", () => {
   it("begin behind the first", () => {
     expect(sectionStarts(rows)).toEqual([2, 3]);
   });
+  it("have names in their middles", () => {
+    expect(sectionNames(rows)).toEqual([
+      { name: "Encoder", rows: 0.5, middle: 0.25 },
+      { name: "Decoder", rows: 0.25, middle: 0.625 },
+      { name: "Cross", rows: 0.25, middle: 0.875 },
+    ]);
+  });
   it("are none in other models", () => {
+    expect(sectionNames({ layers: [3, 7] })).toEqual([]);
     const plain = { layers: [3, 7] };
     expect(layerLabel(plain, 1)).toBe("7");
     expect(headName(plain, [7, 0])).toBe("L7 H0");
