@@ -45,11 +45,13 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
         alone, again = (_log_p(model, [shortest])[0] for _ in range(2))
         differs = _apart(alone, again)
         beside, whole = 0.0, math.nan
-        if len(examples) > 1 and not model.one_by_one and can_share(shortest, longest, model):
-            together, whole = _beside(model, shortest, longest) or (alone, math.nan)
+        for first, last in [] if model.one_by_one else _pairs(by_length, model):
+            by_itself = alone if first is shortest else _log_p(model, [first])[0]
+            together, whole_last = _beside(model, first, last) or (by_itself, math.nan)
             # padding that a model attends from, and nothing else, may become NaN and spread
-            spoilt = math.isnan(together) and not math.isnan(alone)
-            beside = math.inf if spoilt else _apart(alone, together)
+            spoilt = math.isnan(together) and not math.isnan(by_itself)
+            beside = max(beside, math.inf if spoilt else _apart(by_itself, together))
+            whole = whole_last if last is longest else whole
         if model.can_share_prefix and not model.switches_rope(len(longest.ids)):
             goes_on = _goes_on(model, longest, whole)
             model.prefix_dependent = model.prefix_dependent or not goes_on
@@ -69,6 +71,23 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
 def _padded_length(example: Encoded) -> int:
     """How long what gets padded is: a decoder behind an encoder never sees its own padding."""
     return len(example.source) or len(example.ids)
+
+
+def _pairs(by_length: Sequence[Encoded], model: Model) -> list[tuple[Encoded, Encoded]]:
+    """The shortest and the longest of the examples that may run in one batch.
+
+    One pair for prompts of text; one for every size of image or sound that is stacked.
+    """
+    kinds: list[list[Encoded]] = []
+    for example in by_length:
+        if example.media is not None and not model.classifier:
+            continue  # it runs alone
+        kind = next((kind for kind in kinds if can_share(kind[0], example, model)), None)
+        if kind is None:
+            kinds.append([example])
+        else:
+            kind.append(example)
+    return [(kind[0], kind[-1]) for kind in kinds if len(kind) > 1]
 
 
 def precision(model: Model) -> torch.dtype:

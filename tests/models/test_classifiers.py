@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import transformers as hf
 
 import headwidget as hw
 from headwidget.models import attention
+from headwidget.scoring import trust
 from headwidget.scoring.encode import encode
 from tests.support import seeing
 from tests.support.plain import ablation_by_loop, slopes_by_steps
@@ -123,6 +125,31 @@ def test_sounds_of_several_lengths_do_not_disturb_each_other() -> None:
         hw.score(model, task, "patterns", progress=False)
 
 
+def test_images_that_affect_each_other_in_a_batch_run_alone() -> None:
+    module = copy.deepcopy(seeing.classifier("vit").module)
+    module.classifier = torch.nn.Sequential(_LessTheBatchMean(), module.classifier)
+    model = hw.load(module, seeing.image_processor())
+    one, two, three = seeing.images()
+    odd = hw.Task("t", [("a", "dog"), ("b", "cat"), ("c", "cow")], images=[one, two, three])
+    examples = encode(odd, model).examples
+    trust.check(model, examples)
+    assert model.batch_dependent and model.one_by_one
+
+
+class _LessTheBatchMean(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x - x.mean(0) if len(x) > 1 else x
+
+
+def test_every_size_of_sound_is_tried_in_a_batch() -> None:
+    model = seeing.classifier("wav2vec2")
+    (rate, long), (_, other), (_, third) = seeing.sounds()
+    sounds = [(rate, long[:4000]), (rate, other), (rate, third)]
+    task = hw.Task("t", [("a", "dog"), ("b", "cat"), ("c", "cow")], audio=sounds)
+    examples = encode(task, model).examples
+    assert trust._pairs(examples, model) == [(examples[1], examples[2])]
+
+
 @pytest.mark.parametrize("family", ["vit", "ast"])
 def test_a_saved_classifier_is_loaded_by_its_folder(family: str, tmp_path: Path) -> None:
     model = seeing.classifier(family)
@@ -130,9 +157,11 @@ def test_a_saved_classifier_is_loaded_by_its_folder(family: str, tmp_path: Path)
     model.processor.save_pretrained(tmp_path)
     again = hw.load(tmp_path, dtype="float64")
     assert again.family.head == model.family.head and again.shape == model.shape
+    auto = hf.AutoImageProcessor if family == "vit" else hf.AutoFeatureExtractor
+    same = hw.load(model.module, auto.from_pretrained(tmp_path))  # by torchvision where it is
     task = seeing.task(family)
     ours, theirs = (
-        hw.score(m, task, "gradient", progress=False).values("animals") for m in (again, model)
+        hw.score(m, task, "gradient", progress=False).values("animals") for m in (again, same)
     )
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import transformers as hf
 
 import headwidget as hw
 from headwidget.scoring.encode import encode
@@ -92,8 +93,9 @@ def test_a_saved_model_is_loaded_with_its_processor(tmp_path: Path) -> None:
     model.module.save_pretrained(tmp_path)
     model.processor.save_pretrained(tmp_path)
     again = hw.load(tmp_path, dtype="float64")
+    same = hw.load(model.module, hf.AutoProcessor.from_pretrained(tmp_path))
     ours, theirs = (
-        hw.score(m, task(), "gradient", progress=False).values("see") for m in (again, model)
+        hw.score(m, task(), "gradient", progress=False).values("see") for m in (again, same)
     )
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
 
