@@ -68,7 +68,7 @@ def _shape(config: Any, name: str) -> tuple[int, ...]:
         height, width = size if isinstance(size, (list, tuple)) else (size, size)
         return 1, getattr(config, "num_channels", 3), height, width
     bins: Any = getattr(config, "num_mel_bins", None)
-    if name == "input_features" and hasattr(config, "max_source_positions"):  # Whisper
+    if name == "input_features" and bins and hasattr(config, "max_source_positions"):  # Whisper
         return 1, bins, 2 * config.max_source_positions
     if name == "input_features":  # a spectrogram of any length
         return 1, 32, getattr(config, "feature_projection_input_dim", bins or 80)

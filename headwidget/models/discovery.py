@@ -38,7 +38,7 @@ def find(module: Any, text: Any) -> Found:
     """The blocks of a model and the attention in each; a sentence where none is found."""
     trace = traced(module)
     if not trace.attended:
-        raise ValueError(_no_heads(module, text))
+        raise ValueError(_no_heads(module, text, trace.fused))
     places = _one_each([(attended, _projection(attended)) for attended in trace.attended])
     _check_heads(module, text, [attended for attended, _ in places])
     _check_reached(module, trace)
@@ -272,7 +272,12 @@ def prediction(module: Any) -> Prediction:
     return "image-text" if reads_images else "causal"
 
 
-def _no_heads(module: nn.Module, text: Any) -> str:
+def _no_heads(module: nn.Module, text: Any, fused: bool) -> str:
+    if fused:
+        return (
+            f"{type(module).__name__} computes attention by torch's multi_head_attention_forward, "
+            "which uses the output projection's weight directly, so its heads cannot be reached."
+        )
     how = str(getattr(text, "_attn_implementation", None) or "")
     if "flash" in how or "flex" in how:
         return (

@@ -69,6 +69,8 @@ class Trace:
 
     calls: list[Call] = field(default_factory=list)
     attended: list[Attended] = field(default_factory=list)
+    fused: bool = False
+    """Was attention computed by one call of torch, projections and all?"""
 
 
 def traced(module: Any) -> Trace:
@@ -203,7 +205,10 @@ def _watched(module: nn.Module, trace: Trace) -> Altered:
         waiting.append(Attended(tuple(under_way), heads, queries, keys))
         trace.attended.append(waiting[-1])
 
-    mode = Altered(lambda undo: entered(_Attention(attend, fed_lengths(module)), undo))
+    def fuse() -> None:
+        trace.fused = True
+
+    mode = Altered(lambda undo: entered(_Attention(attend, fuse, fed_lengths(module)), undo))
     return hooks.together(hooks.watch_all(module, enter, leave), mode)
 
 
@@ -220,13 +225,18 @@ class _Attention(TorchFunctionMode):
     """Tells of every computation of attention over the forward's tokens, and marks its output."""
 
     def __init__(
-        self, tell: Callable[[int, int, int], None], lengths: tuple[int, ...] | None
+        self,
+        tell: Callable[[int, int, int], None],
+        fuse: Callable[[], None],
+        lengths: tuple[int, ...] | None,
     ) -> None:
         super().__init__()
-        self.tell, self.lengths = tell, lengths
+        self.tell, self.fuse, self.lengths = tell, fuse, lengths
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
+        if func is functional.multi_head_attention_forward:
+            self.fuse()
         if (heads := attention_heads(func, out, 2, self.lengths)) is None:
             if self.lengths is None and _in_pieces(func, out, 2):
                 raise ValueError(

@@ -185,6 +185,15 @@ def test_a_model_without_attention_gets_that_sentence() -> None:
         hw.load(hf.ResNetForImageClassification(config).eval(), seeing.image_processor())
 
 
+def test_attention_in_one_call_of_torch_is_refused_by_its_name() -> None:
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    convs = {"conv_dim": (16,) * 7, "num_conv_pos_embeddings": 16}
+    groups = {"num_conv_pos_embedding_groups": 4, "intermediate_size": 48}
+    wavlm = hf.WavLMForSequenceClassification(hf.WavLMConfig(**sizes, **convs, **groups))
+    with pytest.raises(ValueError, match="by torch's multi_head_attention_forward"):
+        hw.load(wavlm.eval(), seeing.listener("wav2vec2"))
+
+
 def refused(model: hw.Model, task: hw.Task, words: str, **options: Any) -> None:
     with pytest.raises(ValueError, match=words):
         hw.score(model, task, "ablation", progress=False, **options)
