@@ -45,7 +45,7 @@ class _Block:
     def __init__(self, model: Model) -> None:
         self.model = model
         names = {id(part): name for name, part in model.module.named_modules()}
-        self.name = names[id(model.blocks[0])]
+        self.name: str = names[id(model.blocks[0])]
         trace = tracing.traced(model.module, keep=True)
         self.whole = next((call for call in trace.calls if call.name == self.name), None)
         inside = [call for call in trace.calls if call.name.startswith(f"{self.name}.")]
