@@ -30,13 +30,16 @@ def find(model: Model) -> None:
     if model.family.table or model.mlp_path is not None:
         return
     if model.no_mlp is None:
-        try:
-            with hooks.scoring(model):
+        with hooks.scoring(model):
+            try:
                 model.mlp_path = _Block(model).mlp()
-        except ValueError as error:
-            model.no_mlp = str(error)
-    if model.no_mlp is not None:
-        raise ValueError(model.no_mlp)
+                return
+            except ValueError as error:
+                why_not = str(error)
+        if model.hooked:  # a hook may be taken off again
+            raise ValueError(why_not)
+        model.no_mlp = why_not
+    raise ValueError(model.no_mlp)
 
 
 class _Block:
@@ -113,8 +116,8 @@ class _Block:
 
         Empty where it does not begin one.
         """
-        is_mlp = any(parameter.dim() > 1 for parameter in first.module.parameters())
-        if not is_mlp or first in self.attention or is_norm(first.module):
+        has_weights = _matrices(first.module) > 0
+        if not has_weights or first in self.attention or is_norm(first.module):
             return ()
         if first.input is None or not self._reads_stream(first):
             return ()
@@ -124,7 +127,8 @@ class _Block:
             if following is None:
                 return ()
             chain.append(following)
-        return tuple(chain) if chain[-1].output is not None else ()
+        matrices = sum(_matrices(call.module) for call in chain)
+        return tuple(chain) if chain[-1].output is not None and matrices > 1 else ()
 
     def _next(self, call: Call) -> Call | None:
         """The child that reads what another gave."""
@@ -177,6 +181,11 @@ class _Block:
         if again.shape != gave.shape:
             return False
         return off(gave, again.flip(0).cpu()) <= ALLOWED[self.model.dtype.itemsize]
+
+
+def _matrices(module: nn.Module) -> int:
+    """How many weights of two dimensions or more it has: an MLP has two at least."""
+    return sum(parameter.dim() > 1 for parameter in module.parameters())
 
 
 def _same(a: Tensor | None, b: Tensor | None) -> bool:

@@ -41,27 +41,29 @@ def find(model: Model) -> None:
     if model.family.table or model.layers[-1].value_path is not None:
         return
     if model.no_values is None:
-        try:
-            _find(model)
-        except ValueError as error:
-            model.no_values = str(error)
-        except (TypeError, KeyboardInterrupt):  # weights that cannot be read now, or Ctrl-C
-            raise
-        except Exception as error:
-            model.no_values = str(tracing.in_words(model.module, error))
-    if model.no_values is not None:
-        raise ValueError(model.no_values)
+        with hooks.scoring(model):
+            why_not = _find(model)
+        if why_not is None:
+            return
+        if model.hooked:  # a hook may be taken off again
+            raise ValueError(why_not)
+        model.no_values = why_not
+    raise ValueError(model.no_values)
 
 
-def _find(model: Model) -> None:
-    with hooks.scoring(model):
+def _find(model: Model) -> str | None:
+    """Find and prove the values of all layers, or say why not."""
+    try:
         searched, proven = (_Watched(model, seed) for seed in SEEDS)
         paths = [searched.path(layer) for layer in model.layers]
         for layer, path in zip(model.layers, paths):
             proven.prove(layer, path)
         check_unembedded(model)
+    except ValueError as error:  # others, such as weights that cannot be read, are not kept
+        return str(error)
     for layer, path in zip(model.layers, paths):
         layer.value_path = path
+    return None
 
 
 def kinds_of_heads(model: Model) -> Counter[Kind]:

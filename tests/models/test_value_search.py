@@ -320,6 +320,34 @@ def test_values_that_are_not_the_weights_are_refused(make: Any, sentence: str) -
             hw.score(model, "relations", "relations", progress=False)
 
 
+def test_a_hook_that_is_taken_off_refuses_no_longer() -> None:
+    model = by_structure(fresh())
+    handle = model.layers[1].attention.v_proj.register_forward_hook(lambda *call: 1.5 * call[2])
+    with pytest.raises(ValueError, match="has other values than the weights"):
+        value_search.find(model)
+    handle.remove()
+    value_search.find(model)
+    assert model.layers[1].value_path is not None
+
+
+class OneMatrix(nn.Module):
+    """Reads a norm's output, row by row, and is no MLP."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(32, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)
+
+
+def test_one_linear_map_alone_is_no_mlp() -> None:
+    module = fresh()
+    module.model.layers[0].mlp = OneMatrix()
+    with pytest.raises(ValueError, match="nothing in model.layers.0 reads .* mlp=False"):
+        mlp_search.find(by_structure(module))
+
+
 @pytest.mark.parametrize(
     ("family", "sentence"),
     [
