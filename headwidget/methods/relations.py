@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from headwidget.methods.extremes import SAMPLE, extremes
-from headwidget.models import Layer, Model, hooks, weights
+from headwidget.models import Layer, Model, hooks, mlp_search, value_search, weights
 from headwidget.models.refusals import refuse_classifier, refuse_encoder_decoder
 from headwidget.scores.record import Display, Dropped, TaskRecord
 from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
@@ -80,6 +80,8 @@ def check(model: Model) -> None:
     weights.unembedding(model)
     for layer in model.layers:
         layer.w_o()
+    value_search.find(model)
+    for layer in model.layers:
         weights.values(model, layer)
 
 
@@ -164,6 +166,9 @@ class Pairs:
         cls, model: Model, pairs: Sequence[tuple[int, int]], k: Sequence[int], options: Relations
     ) -> Pairs:
         """Embed every source once."""
+        value_search.find(model)
+        if with_mlp(model, options):
+            mlp_search.find(model)
         u, dtype = weights.unembedding(model), weights.working(model.dtype)
         sources, place = torch.unique(
             torch.tensor([source for source, _ in pairs]), return_inverse=True

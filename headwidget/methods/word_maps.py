@@ -25,7 +25,7 @@ from torch import Tensor
 
 from headwidget.methods import extremes
 from headwidget.methods.relations import Relations, check, encode, rule, with_mlp
-from headwidget.models import Layer, Model, hooks, weights
+from headwidget.models import Layer, Model, hooks, mlp_search, value_search, weights
 from headwidget.scores import HeadScores
 from headwidget.scores.record import tells_weights
 from headwidget.scoring import trust
@@ -219,6 +219,9 @@ def salient(
         if type(count) is not int or not 0 < count <= model.vocabulary:
             raise ValueError(f"{name} is a number of tokens, 1 or more; got {count!r}.")
     through = bool(where.index) and with_mlp(model, Relations(mlp=mlp))
+    value_search.find(model)
+    if through:
+        mlp_search.find(model)
     with hooks.scoring(model):
         u, read = weights.unembedding(model), weights.values(model, where)
         w_v = read.weight[head // read.repeat].to(weights.working(model.dtype))  # (width, head_dim)
@@ -316,6 +319,12 @@ def warm(model: Model, stop: threading.Event | None = None) -> bool:
         raise TypeError(f"warm takes what hw.load gives; got a {type(model).__name__}.")
     if not with_mlp(model, Relations()) or (kept := _kept_for(model)) is None:
         return True
+    if any(m.training for m in model.blocks[0].modules()):
+        return True
+    try:
+        mlp_search.find(model)
+    except ValueError:
+        return True  # salient says why
     for number in range(len(kept.ids)):
         if any(m.training for m in model.blocks[0].modules()):
             return True

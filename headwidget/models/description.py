@@ -7,11 +7,20 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from headwidget.models.encoder_decoder import SECTIONS
+from headwidget.models.layers import Kind
+from headwidget.models.value_search import kinds_of_heads
 
 if TYPE_CHECKING:
     from headwidget.models.model import Model
 
 TABLE, STRUCTURE = "a known family", "found by structure, proven on load"
+
+KINDS: dict[Kind, str] = {
+    "sinks": "attention sinks (a place to attend to that is no token)",
+    "gated": "gated output (the gate is part of the head)",
+    "latent": "latent attention (values are made in two steps)",
+    "shared": "values of another layer (shared key-values)",
+}
 
 
 _ANSWERS = {
@@ -47,6 +56,8 @@ def describe(model: Model) -> str:
     if len(kinds) > 1:
         counts = ", ".join(f"{kind.replace('_', ' ')} in {n}" for kind, n in kinds.items())
         lines.append(f"kinds: {counts} layers")
+    for kind, count in kinds_of_heads(model).items():
+        lines.append(f"{KINDS[kind]} in {count} of {layers} layers")
     lines.append(f"answers: {_ANSWERS[model.family.head]}")
     return "\n".join(lines)
 

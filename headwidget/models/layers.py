@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from torch import Tensor, nn
 
 from headwidget.models.encoder_decoder import Section
 from headwidget.models.weights import linear_weight
+
+if TYPE_CHECKING:
+    from headwidget.models.value_paths import ValuePath
+
+Kind = Literal["sinks", "gated", "latent", "shared"]
+"""What is special about a layer's heads: one more place to attend to than tokens; a gate on
+their output; values made in two steps; values of another layer."""
 
 
 @dataclass(eq=False)
@@ -36,6 +44,8 @@ class Layer:
     """Which stack of an encoder-decoder model it belongs to."""
     kind: str = ""
     """What sort of attention it is, as the configuration names it ("sliding_attention")."""
+    value_path: ValuePath | None = None
+    """How values are made, where no table says it and :func:`value_search.find` found it."""
 
     @property
     def plain(self) -> bool:

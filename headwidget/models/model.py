@@ -15,9 +15,9 @@ from headwidget.models.description import describe
 from headwidget.models.encoder_decoder import Section, text_config
 from headwidget.models.families import FAMILIES, Family
 from headwidget.models.fingerprint import fingerprint
-from headwidget.models.layers import Layer
+from headwidget.models.layers import Kind, Layer
 from headwidget.models.locks import SharedLock
-from headwidget.models.weights import in_width, submodule
+from headwidget.models.weights import MlpPath, in_width, submodule
 from headwidget.models.wrappers import around, unwrapped
 
 
@@ -80,6 +80,14 @@ class Model:
         """Does the model take a cache that keeps nothing? Else it runs without a cache."""
         self.no_straight_way: str | None = None
         """Why attribution has no straight way to follow, where that was found out."""
+        self.no_values: str | None = None
+        """Why values are no linear map of what attention reads, where that was found out."""
+        self.mlp_path: MlpPath | None = None
+        """Layer 0's MLP behind its norm, where no table says it and it was found."""
+        self.no_mlp: str | None = None
+        """Why there is none, where that was found out."""
+        self.kinds: Counter[Kind] | None = None
+        """What is special about heads, and in how many layers, once that was looked for."""
         self.unembeds = True
         """Is the unembedding a module that runs? Else logits are computed at all positions."""
         self.positions = 1

@@ -73,7 +73,7 @@ def is_norm(module: nn.Module) -> bool:
     return "norm" in type(module).__name__.lower() and not list(module.children())
 
 
-def _norms_outside(model: Model) -> Iterator[str]:
+def norms_outside(model: Model) -> Iterator[str]:
     """The norms outside the blocks, in the order of the modules."""
     inside = {id(part) for block in model.blocks for part in block.modules()}
     for name, part in model.module.named_modules():
@@ -248,7 +248,7 @@ def _final_norm(model: Model, inputs: dict[str, Any]) -> tuple[str, float]:
         fed.append(args[0])
         before.append(out)
 
-    watches = [note(name) for name in _norms_outside(model)]
+    watches = [note(name) for name in norms_outside(model)]
     with hooks.together(hooks.watch(model.unembedding, see), *watches):
         logits = hooks.logits_of(model, inputs)
     allowed = ALLOWED[model.dtype.itemsize]

@@ -28,6 +28,8 @@ DECODED = 5
 """How many of them a decoder is fed behind an encoder: attention tells by its lengths what it
 is between."""
 SOFTMAX = (functional.softmax, torch.softmax, torch.Tensor.softmax)
+PRODUCTS = (torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm)
+"""How attention weights that a softmax gave are multiplied with values."""
 
 
 @dataclass(eq=False)
@@ -38,6 +40,8 @@ class Call:
     module: nn.Module
     input: Tensor | None = None
     output: Tensor | None = None
+    second: Tensor | None = None
+    """The second tensor that it is given, where tensors are kept."""
 
 
 @dataclass(eq=False)
@@ -51,6 +55,10 @@ class Attended:
     keys: int
     projection: Call | None = None
     """The first linear map that its output reaches."""
+    value: Tensor | None = None
+    """Where tensors are kept: the values, (head, key, dim); heads may share them."""
+    output: Tensor | None = None
+    """Where tensors are kept: what attention makes of them, (head, query, dim)."""
 
     @property
     def section(self) -> Section:
@@ -73,11 +81,15 @@ class Trace:
     """Was attention computed by one call of torch, projections and all?"""
 
 
-def traced(module: Any) -> Trace:
-    """One forward of random tokens, watched."""
+def traced(module: Any, *, keep: bool = False, seed: int = 0) -> Trace:
+    """One forward of random tokens, watched.
+
+    With ``keep``, tensors are copies of what they were at the time, of one row, on the CPU,
+    and values are noted too. Without, they are the live ones, of two rows.
+    """
     trace = Trace()
-    with still(module), _watched(module, trace):
-        module(**repeated(random_inputs(module), 2))
+    with still(module), _watched(module, trace, keep):
+        module(**repeated(random_inputs(module, seed), 2))
     return trace
 
 
@@ -143,14 +155,14 @@ def random_tokens(module: Any, rows: int, seed: int = 0) -> Tensor:
     return torch.tensor(plain)[chosen].to(device)
 
 
-def random_inputs(module: Any) -> dict[str, Any]:
+def random_inputs(module: Any, seed: int = 0) -> dict[str, Any]:
     """Keyword arguments for a forward of one row of random tokens, which keeps no cache.
 
     A classifier gets a random image or sound.
     """
     if classifiers.classifies(module):
         return {**classifiers.random_input(module)}
-    inputs = {"input_ids": random_tokens(module, 1)}
+    inputs = {"input_ids": random_tokens(module, 1, seed)}
     if is_encoder_decoder(module):
         inputs["decoder_input_ids"] = random_tokens(module, 1, seed=2)[:, :DECODED]
     return {**inputs, **no_cache(module)}
@@ -182,16 +194,21 @@ def no_cache(module: Any) -> dict[str, Any]:
     return {"use_cache": False} if "use_cache" in takes else {}
 
 
-def _watched(module: nn.Module, trace: Trace) -> Altered:
+def _watched(module: nn.Module, trace: Trace, keep: bool = False) -> Altered:
     """Note the calls of all modules, and attention, while the model runs."""
     under_way: list[Call] = []
     waiting: list[Attended] = []
+    noted = _first_row if keep else _as_it_is
 
     def enter(name: str, part: nn.Module, args: Any, kwargs: Any) -> Any:
-        call = Call(name, part, input=_first_tensor((*args, *kwargs.values())))
+        tensors = [value for value in (*args, *kwargs.values()) if _is_float(value)]
+        fed = tensors[0] if tensors else None
+        call = Call(name, part, input=noted(fed))
+        if keep and len(tensors) > 1:
+            call.second = noted(tensors[1])
         under_way.append(call)
         trace.calls.append(call)
-        if not waiting or in_width(part) is None or not _reached(call.input):
+        if not waiting or in_width(part) is None or not _reached(fed):
             return None
         for attended in waiting:
             attended.projection = call
@@ -199,16 +216,18 @@ def _watched(module: nn.Module, trace: Trace) -> Altered:
         return tuple(map(_unmarked, args)), {key: _unmarked(v) for key, v in kwargs.items()}
 
     def leave(output: Any) -> None:
-        under_way.pop().output = _first_tensor(_as_tuple(output))
+        under_way.pop().output = noted(_first_tensor(_as_tuple(output)))
 
-    def attend(heads: int, queries: int, keys: int) -> None:
+    def attend(heads: int, queries: int, keys: int) -> Attended:
         waiting.append(Attended(tuple(under_way), heads, queries, keys))
         trace.attended.append(waiting[-1])
+        return waiting[-1]
 
     def fuse() -> None:
         trace.fused = True
 
-    mode = Altered(lambda undo: entered(_Attention(attend, fuse, fed_lengths(module)), undo))
+    lengths = fed_lengths(module)
+    mode = Altered(lambda undo: entered(_Attention(attend, fuse, lengths, keep), undo))
     return hooks.together(hooks.watch_all(module, enter, leave), mode)
 
 
@@ -221,17 +240,46 @@ def _unmarked(value: Any) -> Any:
     return value[:1].expand_as(value).contiguous() if _is_float(value) else value
 
 
+def _as_it_is(value: Tensor | None) -> Tensor | None:
+    return value
+
+
+def _first_row(value: Tensor | None) -> Tensor | None:
+    """A copy of the first of two rows, on the CPU; None where rows cannot be told."""
+    row = None
+    if value is None:
+        return None
+    if value.dim() == 2 and len(value) % 2 == 0:  # positions of all rows, one after the other
+        row = value[: len(value) // 2]
+    elif value.dim() > 2 and len(value) == 2:
+        row = value[0]
+    elif value.dim() == 4 and value.shape[1] == 2:  # several streams (AltUp)
+        row = value[:, 0]
+    return None if row is None else row.detach().to("cpu", copy=True)
+
+
+def _rows_by_head(value: Tensor) -> Tensor:
+    """(batch, head, token, dim), also where batch and head are one."""
+    return value if value.dim() == 4 else value.reshape(2, -1, *value.shape[1:])
+
+
 class _Attention(TorchFunctionMode):
-    """Tells of every computation of attention over the forward's tokens, and marks its output."""
+    """Tells of every computation of attention over the forward's tokens, and marks its output.
+
+    With ``keep``, the values are noted: after a softmax, the right factor of the first product
+    whose left factor is marked.
+    """
 
     def __init__(
         self,
-        tell: Callable[[int, int, int], None],
+        tell: Callable[[int, int, int], Attended],
         fuse: Callable[[], None],
         lengths: tuple[int, ...] | None,
+        keep: bool,
     ) -> None:
         super().__init__()
-        self.tell, self.fuse, self.lengths = tell, fuse, lengths
+        self.tell, self.fuse, self.lengths, self.keep = tell, fuse, lengths, keep
+        self.without_values: Attended | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
@@ -243,13 +291,25 @@ class _Attention(TorchFunctionMode):
                     "attention is computed in windows of the input, not over all its patches or "
                     "frames, so its heads cannot be followed from layer to layer."
                 )
+            if self.without_values is not None and func in PRODUCTS and _reached(args[0]):
+                self._note_values(self.without_values, args[1], out)
+                self.without_values = None
             return out
-        key = out
-        if func is functional.scaled_dot_product_attention:
+        key, sdpa = out, func is functional.scaled_dot_product_attention
+        if sdpa:
             key = args[1].mT if len(args) > 1 else (kwargs or {})["key"].mT
-        self.tell(heads, int(out.shape[-2]), int(key.shape[-1]))
+        attended = self.tell(heads, int(out.shape[-2]), int(key.shape[-1]))
+        if self.keep and sdpa:
+            self._note_values(attended, args[2] if len(args) > 2 else (kwargs or {})["value"], out)
+        elif self.keep:
+            self.without_values = attended
         marks = torch.tensor([[False] * heads, [True] * heads], device=out.device)
         return marked(out, marks)
+
+    def _note_values(self, attended: Attended, value: Tensor, out: Tensor) -> None:
+        if value.dim() in (3, 4) and out.dim() in (3, 4):
+            attended.value = _first_row(_rows_by_head(value))
+            attended.output = _first_row(_rows_by_head(out))
 
 
 def marked(out: Tensor, marks: Tensor) -> Tensor:

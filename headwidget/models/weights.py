@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -104,12 +105,14 @@ class Values:
 
 
 def values(model: Model, layer: Layer) -> Values:
-    """W_V of a layer; a sentence where it cannot be read."""
+    """W_V of a layer; a sentence where it cannot be read.
+
+    Of a family that is not in the table, :func:`value_search.find` has to find it first.
+    """
     if not model.family.table:
-        raise ValueError(
-            f"how {model.name} ({model.family.name}) makes values is known for families in "
-            "headwidget's table only; teach it with hw.register(hw.Family(…, value=…, packed=…))."
-        )
+        if layer.value_path is None:
+            raise ValueError(f"how {layer.name} of {model.name} makes values was not looked for.")
+        return layer.value_path.values()
     family, groups, dim = model.family, model.n_kv_heads, layer.head_dim
     name = f"{family.blocks}.{layer.index}.{family.value}"
     module = submodule(layer.block, family.value)
@@ -179,8 +182,45 @@ def unembedding(model: Model) -> Tensor:
     return weight.T.detach()
 
 
+@dataclass(frozen=True, eq=False)
+class MlpPath:
+    """An MLP behind its norm."""
+
+    norm: nn.Module | None
+    branches: tuple[tuple[nn.Module, ...], ...]
+    """Modules one after the other; what several branches give is added up."""
+
+    @property
+    def modules(self) -> tuple[nn.Module, ...]:
+        """All of them."""
+        chained = [module for branch in self.branches for module in branch]
+        return tuple(chained if self.norm is None else [self.norm, *chained])
+
+    def of(self, rows: Tensor) -> Tensor:
+        """What it makes of rows, (row, width)."""
+        if self.norm is not None:
+            rows = through([self.norm], rows)
+        first, *others = (through(branch, rows) for branch in self.branches)
+        for other in others:
+            first = first + other
+        return first
+
+
 def first_mlp(model: Model, e: Tensor) -> Tensor:
-    """Layer 0's MLP applied to layer 0's pre-MLP norm of ``e`` (row, width)."""
+    """Layer 0's MLP applied to layer 0's pre-MLP norm of ``e`` (row, width).
+
+    Of a family that is not in the table, :func:`mlp_search.find` has to find it first.
+    """
+    path = _known_mlp(model) if model.family.table else model.mlp_path
+    if path is None:
+        raise ValueError(f"the first MLP of {model.name} was not looked for.")
+    for module in path.modules:
+        _check_unhooked(model, module)
+    return torch.cat([path.of(rows) for rows in torch.split(e, ROWS)])
+
+
+def _known_mlp(model: Model) -> MlpPath:
+    """Layer 0's MLP and the norm before it, where the table says."""
     block, family = model.blocks[0], model.family
     mlp = [module for name in family.mlp if (module := submodule(block, name)) is not None]
     norms = [module for name in family.mlp_norm if (module := submodule(block, name)) is not None]
@@ -192,10 +232,7 @@ def first_mlp(model: Model, e: Tensor) -> Tensor:
             f"{family.name!r} keeps its MLP and the norm before it; say where they are with "
             "hw.register(hw.Family(…, mlp=…, mlp_norm=…)), or leave the first MLP out: mlp=False."
         )
-    modules = [*norms[:1], *mlp]
-    for module in modules:
-        _check_unhooked(model, module)
-    return torch.cat([_through(modules, rows) for rows in torch.split(e, ROWS)])
+    return MlpPath(norms[0] if norms else None, (tuple(mlp),))
 
 
 def _check_unhooked(model: Model, module: nn.Module) -> None:
@@ -209,16 +246,19 @@ def _check_unhooked(model: Model, module: nn.Module) -> None:
         )
 
 
-def _through(modules: list[nn.Module], rows: Tensor) -> Tensor:
-    """The rows after one module after the other."""
+def through(modules: Sequence[nn.Module], rows: Tensor) -> Tensor:
+    """The rows (row, width) after one module after the other."""
     x: Any = rows[None]  # (1, row, width), as blocks are fed
     for module in modules:
         parameter = next(module.parameters(), None)
         if parameter is not None and not parameter.is_meta:
             x = x.to(parameter.device)  # block 0 may be on another device than the embedding
-        # BLOOM's MLP adds the residual stream itself.
-        adds = "residual" in inspect.signature(module.forward).parameters
-        x = module(x, torch.zeros_like(x)) if adds else module(x)
+        x = module(x, torch.zeros_like(x)) if adds_residual(module) else module(x)
         x = x[0] if isinstance(x, tuple) else x  # some mixtures of experts return their routing
-    out: Tensor = x[0]
+    out: Tensor = x.reshape(len(rows), -1)  # some give the rows of all prompts together
     return out
+
+
+def adds_residual(module: nn.Module) -> bool:
+    """Does an MLP add the residual stream itself, as BLOOM's does?"""
+    return "residual" in inspect.signature(module.forward).parameters

@@ -58,12 +58,6 @@ def test_every_method_gives_the_same_by_structure_as_by_the_table(method: str) -
     assert table.record.heads_found == description.TABLE
 
 
-def test_what_needs_the_table_says_so() -> None:
-    model = by_structure(fresh())
-    with pytest.raises(ValueError, match="is known for families in headwidget's table only"):
-        hw.score(model, "relations", "relations", progress=False)
-
-
 def test_discovery_leaves_the_model_as_it_was() -> None:
     module = fresh(attention_dropout=0.2)
     module.train()
