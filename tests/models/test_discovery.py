@@ -176,6 +176,48 @@ def test_a_causal_model_that_sees_later_tokens_is_refused() -> None:
         by_structure(module)
 
 
+@pytest.mark.parametrize("size", [1e-7, 1e-2])
+def test_rounding_of_float32_inside_a_float64_model_is_no_look_ahead(size: float) -> None:
+    """Norms and routers compute in float32; how it rounds differs by machine and by batch."""
+    module = fresh().double()
+
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        out = type(module).__mro__[1].forward(self, *args, **kwargs)
+        out.logits = out.logits * (1 + size * torch.sin(kwargs["input_ids"][:, -1:, None]))
+        return out
+
+    module.__class__ = type("Rounds", (type(module),), {"forward": forward})
+    if size < 1e-6:
+        assert by_structure(module).unembeds
+    else:
+        with pytest.raises(ValueError, match="depend on the tokens behind them"):
+            by_structure(module)
+
+
+def test_a_masked_model_whose_tokens_hardly_notice_each_other_is_one_in_any_precision() -> None:
+    module = every_family.build.__wrapped__("roc_bert", "masked")
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if "attention.output.dense" in name:
+                parameter.mul_(0.03)
+    assert load(module.float()).encoder
+    assert load(module.to(torch.bfloat16)).encoder
+
+
+def test_a_masked_model_whose_tokens_do_not_see_those_behind_them_is_refused() -> None:
+    module = every_family.build.__wrapped__("camembert", "masked")
+    forward = module.roberta.forward
+
+    def only_before(input_ids: Any, **kwargs: Any) -> Any:
+        length = input_ids.shape[1]
+        mask = torch.ones(len(input_ids), 1, length, length, dtype=torch.bool).tril()
+        return forward(input_ids=input_ids, **{**kwargs, "attention_mask": mask})
+
+    module.roberta.forward = only_before
+    with pytest.raises(ValueError, match="do not depend on the tokens behind them"):
+        load(module)
+
+
 def test_a_model_without_attention_has_no_heads() -> None:
     with pytest.raises(ValueError, match="MambaForCausalLM has no attention heads to score"):
         load(every_family.build("mamba"))
