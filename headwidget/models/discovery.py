@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from headwidget.models.encoder_decoder import SECTIONS, Section, is_encoder_decoder
 from headwidget.models.families import Family, Prediction
 from headwidget.models.layers import Layer
-from headwidget.models.tracing import TOKENS, Attended, Call, Trace, traced
+from headwidget.models.tracing import TOKENS, Attended, Call, Trace, in_words, traced
 from headwidget.models.weights import in_width
 
 
@@ -35,7 +35,10 @@ class Found:
 
 def find(module: Any, text: Any) -> Found:
     """The blocks of a model and the attention in each; a sentence where none is found."""
-    trace = traced(module)
+    try:
+        trace = traced(module)
+    except Exception as error:  # an image that was not given, say
+        raise in_words(module, error) from error
     if not trace.attended:
         raise ValueError(_no_heads(module, text))
     places = _one_each([(attended, _projection(attended)) for attended in trace.attended])

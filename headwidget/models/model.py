@@ -106,7 +106,7 @@ class Model:
         for layer in self.layers:
             if submodule(self.module, layer.name) is not layer.projection:
                 raise ValueError(_replaced(self.name, layer.name))
-        if self.module.get_output_embeddings() is not self.unembedding:
+        if _output_embeddings(self.module) is not self.unembedding:
             raise ValueError(_replaced(self.name, "the unembedding"))
 
     @property
@@ -256,8 +256,18 @@ def _config(module: Any) -> Any:
     return module.config
 
 
-def _unembedding(module: Any) -> nn.Module:
+def _output_embeddings(module: Any) -> nn.Module | None:
+    """The unembedding; of a model that holds a language model and has none itself, that one's."""
     unembedding: nn.Module | None = module.get_output_embeddings()
+    if unembedding is not None:
+        return unembedding
+    getters = (getattr(child, "get_output_embeddings", None) for child in module.children())
+    inner = [head for get in getters if get is not None and (head := get()) is not None]
+    return inner[0] if len(inner) == 1 else None
+
+
+def _unembedding(module: Any) -> nn.Module:
+    unembedding = _output_embeddings(module)
     if unembedding is None:
         raise ValueError(
             f"{type(module).__name__} has no language-model head, so it gives no answer to "
