@@ -38,7 +38,7 @@ def find(module: Any, text: Any) -> Found:
     try:
         trace = traced(module)
     except Exception as error:  # an image that was not given, say
-        raise in_words(module, error) from error
+        raise _not_run(module, error) from error
     if not trace.attended:
         raise ValueError(_no_heads(module, text))
     places = _one_each([(attended, _projection(attended)) for attended in trace.attended])
@@ -61,6 +61,20 @@ def find(module: Any, text: Any) -> Found:
             layer.index = row
     blocks = tuple(block for holder in holders for block in module.get_submodule(holder))
     return Found(_family(module, next(reversed(holders)), layers[-1]), blocks, tuple(layers))
+
+
+def _not_run(module: Any, error: Exception) -> ValueError:
+    """Why a model did not run on tokens alone."""
+    try:
+        embedding = module.get_input_embeddings()
+    except Exception:
+        embedding = None
+    if isinstance(embedding, nn.Module) and isinstance(getattr(embedding, "weight", None), Tensor):
+        return in_words(module, error)
+    return ValueError(
+        f"{type(module).__name__} has no one embedding of tokens (its input embedding is a "
+        f"{type(embedding).__name__}), so headwidget cannot feed it text."
+    )
 
 
 def _section(

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from headwidget.models import discovery, foreign, proof, tracing
+from headwidget.models import discovery, foreign, proof, tracing, unembedding
 from headwidget.models.altering import Altered
 from headwidget.models.description import describe
 from headwidget.models.encoder_decoder import Section, text_config
@@ -59,7 +59,7 @@ class Model:
         self.context: int | None = _context(text, self.family)
         self.rope_switch: int | None = _rope_switch(text)
         """Longest input before longrope switches to its long factors; None without longrope."""
-        self.unembedding = _unembedding(module)
+        self.unembedding = unembedding.checked(module)
         self.shared_lock = SharedLock(self._altered_modules())
         self._nothing_checked()
         if not self.family.table:
@@ -106,7 +106,7 @@ class Model:
         for layer in self.layers:
             if submodule(self.module, layer.name) is not layer.projection:
                 raise ValueError(_replaced(self.name, layer.name))
-        if _output_embeddings(self.module) is not self.unembedding:
+        if unembedding.find(self.module) is not self.unembedding:
             raise ValueError(_replaced(self.name, "the unembedding"))
 
     @property
@@ -254,27 +254,6 @@ def _config(module: Any) -> Any:
             f"{type(module).__name__}."
         )
     return module.config
-
-
-def _output_embeddings(module: Any) -> nn.Module | None:
-    """The unembedding; of a model that holds a language model and has none itself, that one's."""
-    unembedding: nn.Module | None = module.get_output_embeddings()
-    if unembedding is not None:
-        return unembedding
-    getters = (getattr(child, "get_output_embeddings", None) for child in module.children())
-    inner = [head for get in getters if get is not None and (head := get()) is not None]
-    return inner[0] if len(inner) == 1 else None
-
-
-def _unembedding(module: Any) -> nn.Module:
-    unembedding = _output_embeddings(module)
-    if unembedding is None:
-        raise ValueError(
-            f"{type(module).__name__} has no language-model head, so it gives no answer to "
-            "score; load the checkpoint with its head, e.g. AutoModelForCausalLM or "
-            "AutoModelForMaskedLM."
-        )
-    return unembedding
 
 
 def _name(config: Any) -> str:

@@ -197,9 +197,7 @@ def _prove_apart(model: Model, inputs: dict[str, Any], plain: Tensor, marks: Ten
             lost = hooks.by_head(z, layer).isnan()  # (row, seq, head, dim)
             touched = lost.any(dim=(1, 3))
             if not torch.equal(touched.cpu(), marks.cpu()):
-                mixed = "one head's output reaches other heads' slices of its input"
-                unreached = "no attention reaches its input"
-                wrong.append((layer, mixed if bool(touched.any()) else unreached))
+                wrong.append((layer, _mixture(touched, marks.to(touched.device))))
             elif not torch.equal(lost.all(dim=(1, 3)), touched):
                 wrong.append((layer, "a head's output is only a part of its slice"))
         return z[:1].expand_as(z).contiguous()
@@ -219,6 +217,22 @@ def _prove_apart(model: Model, inputs: dict[str, Any], plain: Tensor, marks: Ten
     if model.unembeds and _apart(logits[0], plain[0]) > ANSWERS[plain.dtype.itemsize]:
         model.unembeds = False  # from now on all positions are computed, in their order
         _prove_apart(model, inputs, plain, marks)
+
+
+def _mixture(touched: Tensor, marks: Tensor) -> str:
+    """What happened to heads before the projection, by the slices that marks reached.
+
+    Both are (row, head).
+    """
+    if not bool(touched.any()):
+        return "no attention reaches its input"
+    if not bool(touched.any(dim=0).all()):
+        how = "a part of it is no head's"
+    elif bool(touched[marks.any(dim=1)].all()):
+        how = "all are mixed, as by a norm over them"
+    else:
+        how = "some are added to or subtracted from others"
+    return f"one head's output reaches other heads' slices of its input: {how}"
 
 
 def _prove_direction(model: Model, inputs: dict[str, Any], plain: Tensor) -> None:

@@ -28,6 +28,19 @@ def test_heads_that_are_normed_together_are_refused() -> None:
         by_structure(module)
 
 
+@pytest.mark.parametrize(
+    ("family", "kind", "how"),
+    [
+        ("bitnet", "causal", "all are mixed, as by a norm over them"),
+        ("diffllama", "causal", "some are added to or subtracted from others"),
+        ("convbert", "masked", "a part of it is no head's"),
+    ],
+)
+def test_a_refusal_tells_how_heads_are_mixed(family: str, kind: str, how: str) -> None:
+    with pytest.raises(ValueError, match=f"reaches other heads' slices of its input: {how}"):
+        load(every_family.build(family, kind))
+
+
 class Swapped(nn.Linear):
     """Reads the heads' numbers in another order."""
 
@@ -277,6 +290,15 @@ def test_a_model_that_cannot_run_on_text_alone_says_what_is_missing() -> None:
     said = r"VisionEncoderDecoderModel .* could not be looked for: .* specify pixel_values"
     with pytest.raises(ValueError, match=said):
         load(every_family.build("vision-encoder-decoder", "image-text"))
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "what"),
+    [("musicgen", "causal", "ModuleList"), ("perceiver", "masked", "Pa")],
+)
+def test_a_model_that_reads_no_tokens_says_so(family: str, kind: str, what: str) -> None:
+    with pytest.raises(ValueError, match=f"has no one embedding of tokens .* a {what}"):
+        load(every_family.build(family, kind))
 
 
 def test_the_unembedding_of_a_language_model_inside_another_model_is_found() -> None:

@@ -49,8 +49,10 @@ def _without_tower(family: str) -> Any:
     return mock.patch(f"transformers.models.{_TOWERS[family]}", NoTower)
 
 
-def _is_nested(settings: Any, wanted: Any) -> bool:
-    return type(settings.get_text_config()) is wanted
+def _own(settings: Any, wanted: Any) -> Any:
+    """The configuration that a class takes: the whole, or one nested in it (its text side)."""
+    nested = [value for value in vars(settings).values() if type(value) is wanted]
+    return nested[0] if type(settings) is not wanted and nested else settings
 
 
 @functools.cache
@@ -63,8 +65,7 @@ def build(family: str, kind: str = "causal") -> Any:
     logging.disable(logging.ERROR)
     try:
         cls = getattr(transformers, name)
-        if type(settings) is not cls.config_class and _is_nested(settings, cls.config_class):
-            settings = settings.get_text_config()  # the text side of an image-text family
+        settings = _own(settings, cls.config_class)
         with _without_tower(family):
             with torch.device("meta"):
                 weights = sum(p.numel() for p in cls(settings).parameters())

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 import headwidget as hw
+from headwidget.models import tracing
 from headwidget.scoring.encode import encode
 from tests.support import every_family, tiny
 from tests.support.plain import ablation_by_loop, log_p
@@ -76,7 +77,8 @@ def _runnable(family: str, kind: str) -> Any:
     try:
         with torch.no_grad():
             module = module.double()
-            module(input_ids=ids, **({"decoder_input_ids": ids} if takes_two else {}))
+            decoded = {"decoder_input_ids": ids} if takes_two else {}
+            module(input_ids=ids, **decoded, **tracing.no_cache(module))
     except Exception:
         return module.float()
     return module

@@ -129,12 +129,17 @@ _MORE: dict[str, dict[str, Any]] = {
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2, "num_dense_layers": 1},
     "mamba2": {"num_heads": 8, "head_dim": 8},
     "nemotron_h": {"layers_block_type": ["mamba", "attention", "moe", "attention"]},
-    "reformer": {"is_decoder": True, "attn_layers": ["local"] * 4, "axial_pos_embds": False},
+    "reformer": {"attn_layers": ["local"] * 4, "axial_pos_embds": False},
+    "reformer, causal": {"is_decoder": True},
     "roc_bert": {"pronunciation_vocab_size": 64, "shape_vocab_size": 64},
     "t5": {"feed_forward_proj": "gated-gelu"},  # slopes by differences need no kinks
     "xlm": {"causal": True},
     "xlstm": {"num_heads": 4},
-    "zamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "attention_hidden_size": 64},
+    "zamba": {
+        "layers_block_type": ["linear_attention", "hybrid"] * 2,
+        "attention_hidden_size": 64,
+        "attention_head_dim": 16,
+    },
     "zamba2": {
         "layers_block_type": ["linear_attention", "hybrid"] * 2,
         "attention_hidden_size": 64,
@@ -156,6 +161,37 @@ _MORE: dict[str, dict[str, Any]] = {
         "indexer_head_dim": 8,
         "indexer_budget": 8,
         "indexer_compress_ratio": 2,
+    },
+    "blt": {"encoder_hash_byte_group_vocab": 64},
+    "blt_local_encoder": {"hidden_size_global": WIDTH},
+    "blt_local_decoder": {"hidden_size_global": WIDTH},
+    "dbrx": {"attn_config": {"kv_n_heads": GROUPS, "rope_theta": 1e4, "clip_qkv": 8.0}},
+    "encoder-decoder": {"decoder": {"is_decoder": True, "add_cross_attention": True}},
+    "esmc": {"num_key_value_heads": HEADS},
+    "luke": {"entity_vocab_size": 64, "entity_emb_size": 16},
+    "neomme": {"head_dim": 16, "embedding_rank": 16},
+    "perceiver": {
+        "num_latents": 8,
+        "d_latents": WIDTH,
+        "num_self_attends_per_block": 2,
+        "num_blocks": 1,
+        "num_self_attention_heads": HEADS,
+        "num_cross_attention_heads": HEADS,
+    },
+    "gemma4_assistant": {
+        "text_config": {
+            "hidden_size_per_layer_input": 0,
+            "vocab_size_per_layer_input": 0,
+            "num_kv_shared_layers": LAYERS,
+        }
+    },
+    "nemotron3_diarization": {"head_config": {"audio_hidden_size": WIDTH}},
+    "nemotron3_5_transcribe_word_timestamp": {"blank_token_id": 5},
+    "qwen3_asr": {"eos_token_id": [2]},
+    "vibevoice_acoustic_tokenizer_encoder": {
+        "num_filters": 4,
+        "depths": [1] * 3,
+        "downsampling_ratios": [2, 2],
     },
     # ---- image-text families ----
     "chameleon": {"vocabulary_map": {"<image>": 3}},
@@ -206,7 +242,19 @@ _MORE: dict[str, dict[str, Any]] = {
     "kosmos_2_text_model": {"embed_dim": 32, "layers": 4},
     "qwen2_vl_vision": {"embed_dim": 32},
 }
-"""What families need beside small sizes."""
+"""What families need beside small sizes, by ``model_type``, nested or not."""
+_FIRST = {
+    "gemma4_assistant": {
+        "text_config": {
+            "model_type": "gemma4_text",
+            "hidden_size_per_layer_input": 0,
+            "vocab_size_per_layer_input": 0,
+            "num_hidden_layers": LAYERS,
+            "num_kv_shared_layers": LAYERS,
+        }
+    }
+}
+"""What families need to have a usual configuration at all."""
 
 
 class Unbuildable(Exception):
@@ -217,7 +265,7 @@ def config(family: str, kind_of_model: str) -> Any:
     """The family's configuration with sizes made small, nested ones too."""
     kind = transformers.AutoConfig.for_model
     try:
-        usual = kind(family)
+        usual = kind(family, **_FIRST.get(family, {}))
         small = _merged(_small(usual), _MORE.get(f"{family}, {kind_of_model}", {}))
         if "is_decoder" in vars(usual) and kind_of_model == "causal":
             small["is_decoder"] = True
@@ -238,7 +286,9 @@ def _small(usual: Any) -> dict[str, Any]:
             del small[alias]
     for name, value in vars(usual).items():
         if isinstance(value, transformers.PretrainedConfig):
-            small[name] = {"model_type": value.model_type, **_small(value)}
+            small[name] = _small(value)
+            if value.model_type:
+                small[name]["model_type"] = value.model_type
     return _merged(small, _MORE.get(usual.model_type, {}))
 
 
