@@ -21,7 +21,7 @@ from headwidget.models import classifiers
 from headwidget.models.encoder_decoder import SECTIONS, Section, is_encoder_decoder
 from headwidget.models.families import Family, Prediction
 from headwidget.models.layers import Layer
-from headwidget.models.tracing import Attended, Call, Trace, fed_words, traced
+from headwidget.models.tracing import Attended, Call, Refused, Trace, fed_words, in_words, traced
 from headwidget.models.weights import in_width
 
 
@@ -36,7 +36,12 @@ class Found:
 
 def find(module: Any, text: Any) -> Found:
     """The blocks of a model and the attention in each; a sentence where none is found."""
-    trace = traced(module)
+    try:
+        trace = traced(module)
+    except Refused:
+        raise
+    except Exception as error:  # an image that was not given, say
+        raise _not_run(module, error) from error
     if not trace.attended:
         raise ValueError(_no_heads(module, text, trace.fused))
     places = _one_each([(attended, _projection(attended)) for attended in trace.attended])
@@ -59,6 +64,22 @@ def find(module: Any, text: Any) -> Found:
             layer.index = row
     blocks = tuple(block for holder in holders for block in module.get_submodule(holder))
     return Found(_family(module, next(reversed(holders)), layers[-1]), blocks, tuple(layers))
+
+
+def _not_run(module: Any, error: Exception) -> ValueError:
+    """Why a model did not run on tokens alone."""
+    if classifiers.classifies(module):
+        return in_words(module, error)
+    try:
+        embedding = module.get_input_embeddings()
+    except Exception:
+        embedding = None
+    if isinstance(embedding, nn.Module) and isinstance(getattr(embedding, "weight", None), Tensor):
+        return in_words(module, error)
+    return ValueError(
+        f"{type(module).__name__} has no one embedding of tokens (its input embedding is a "
+        f"{type(embedding).__name__}), so headwidget cannot feed it text."
+    )
 
 
 def _section(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
 
-from headwidget.models import classifiers, discovery, foreign, proof, tracing
+from headwidget.models import classifiers, discovery, foreign, proof, tracing, unembedding
 from headwidget.models.altering import Altered
 from headwidget.models.description import describe
 from headwidget.models.encoder_decoder import Section, text_config
@@ -63,7 +63,7 @@ class Model:
         self.context: int | None = _context(text, self.family)
         self.rope_switch: int | None = _rope_switch(text)
         """Longest input before longrope switches to its long factors; None without longrope."""
-        self.unembedding = _unembedding(module)
+        self.unembedding = unembedding.checked(module)
         self.shared_lock = SharedLock(self._altered_modules())
         self._nothing_checked()
         if not self.family.table:
@@ -120,7 +120,7 @@ class Model:
         for layer in self.layers:
             if submodule(self.module, layer.name) is not layer.projection:
                 raise ValueError(_replaced(self.name, layer.name))
-        if not self.classifier and self.module.get_output_embeddings() is not self.unembedding:
+        if unembedding.find(self.module) is not self.unembedding:
             raise ValueError(_replaced(self.name, "the unembedding"))
 
     @property
@@ -292,20 +292,6 @@ def _own_config(module: Any) -> Any:
     config = module.config
     is_classifier = classifiers.classifies(module) is not None
     return classifiers.own_config(config) if is_classifier else text_config(config)
-
-
-def _unembedding(module: Any) -> nn.Module:
-    """The language-model head; a classifier, which answers once, stands for its own."""
-    if classifiers.classifies(module):
-        return cast(nn.Module, module)
-    unembedding: nn.Module | None = module.get_output_embeddings()
-    if unembedding is None:
-        raise ValueError(
-            f"{type(module).__name__} has no language-model head, so it gives no answer to "
-            "score; load the checkpoint with its head, e.g. AutoModelForCausalLM or "
-            "AutoModelForMaskedLM."
-        )
-    return unembedding
 
 
 def _name(config: Any) -> str:

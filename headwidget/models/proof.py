@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 ALLOWED = {8: 1e-9, 4: 1e-4, 2: 3e-2}
 """How far sums may be off, relative to the largest number, by the bytes of a number."""
+ANSWERS = {**ALLOWED, 8: ALLOWED[4]}
+"""How far answers may be off: parts of a model (norms, routers) compute in float32, whatever the
+weights are in."""
 ROUNDED = 0.1
 """The same where a projection rounds its input (quantised activations)."""
 RULED_OUT = 1e3
@@ -210,9 +213,7 @@ def _prove_apart(model: Model, inputs: dict[str, Any], plain: Tensor, marks: Ten
             lost = hooks.by_head(z, layer).isnan()  # (row, seq, head, dim)
             touched = lost.any(dim=(1, 3))
             if not torch.equal(touched.cpu(), marks.cpu()):
-                mixed = "one head's output reaches other heads' slices of its input"
-                unreached = "no attention reaches its input"
-                wrong.append((layer, mixed if bool(touched.any()) else unreached))
+                wrong.append((layer, _mixture(touched, marks.to(touched.device))))
             elif not torch.equal(lost.all(dim=(1, 3)), touched):
                 wrong.append((layer, "a head's output is only a part of its slice"))
         return z[:1].expand_as(z).contiguous()
@@ -229,22 +230,44 @@ def _prove_apart(model: Model, inputs: dict[str, Any], plain: Tensor, marks: Ten
     if bool(logits.isnan().any()):
         what = "what the heads compute also goes past it, to the answers"
         raise _refusal(model, model.layers[-1], what)
-    if model.unembeds and _apart(logits[0], plain[0]) > ALLOWED[plain.dtype.itemsize]:
+    if model.unembeds and _apart(logits[0], plain[0]) > ANSWERS[plain.dtype.itemsize]:
         model.unembeds = False  # from now on all positions are computed, in their order
         _prove_apart(model, inputs, plain, marks)
+
+
+def _mixture(touched: Tensor, marks: Tensor) -> str:
+    """What happened to heads before the projection, by the slices that marks reached.
+
+    Both are (row, head).
+    """
+    if not bool(touched.any()):
+        return "no attention reaches its input"
+    if not bool(touched.any(dim=0).all()):
+        how = "a part of it is no head's"
+    elif bool(touched[marks.any(dim=1)].all()):
+        how = "all are mixed, as by a norm over them"
+    else:
+        how = "some are added to or subtracted from others"
+    return f"one head's output reaches other heads' slices of its input: {how}"
 
 
 def _prove_direction(model: Model, inputs: dict[str, Any], plain: Tensor) -> None:
     """A causal model's answers do not depend on the tokens behind them; a masked one's do.
 
-    In a batch of one, as ``plain`` is: models may treat it in a way of its own.
+    In a batch of one, as ``plain`` is: models may treat it in a way of its own. A causal one
+    gets another last token, which no answer before it may notice. A masked one gets another
+    token everywhere but in front, where the answer must move.
     """
     ids = answered_ids(inputs).clone()
-    other = tracing.random_tokens(model.module, 1, seed=1)[0, 0]
-    ids[0, -1] = torch.where(other == ids[0, -1], ids[0, 0], other)
+    changed = slice(1, None) if model.encoder else slice(-1, None)
+    others = tracing.random_tokens(model.module, 1, seed=1)[:, : ids.shape[1]][:, changed]
+    ids[:, changed] = torch.where(others == ids[:, changed], ids[:, :1], others)
     name = next(name for name, value in inputs.items() if value is answered_ids(inputs))
     after = hooks.logits_of(model, {**inputs, name: ids})
-    depends = _apart(plain[0, :-1], after[0, :-1]) > ALLOWED[plain.dtype.itemsize]
+    before_them = slice(changed.start)
+    # forwards of one shape round alike but for routers: what moves an encoder's answer is real
+    allowed = ANSWERS[4 if model.encoder else plain.dtype.itemsize]
+    depends = _apart(plain[0, before_them], after[0, before_them]) > allowed
     if depends and not model.encoder:
         raise ValueError(
             f"the answers of {model.name} depend on the tokens behind them, so it does not predict "

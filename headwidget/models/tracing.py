@@ -32,6 +32,10 @@ PRODUCTS = (torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bm
 """How attention weights that a softmax gave are multiplied with values."""
 
 
+class Refused(ValueError):
+    """A forward does what headwidget cannot follow."""
+
+
 @dataclass(eq=False)
 class Call:
     """One call of a module."""
@@ -287,7 +291,7 @@ class _Attention(TorchFunctionMode):
             self.fuse()
         if (heads := attention_heads(func, out, 2, self.lengths)) is None:
             if self.lengths is None and _in_pieces(func, out, 2):
-                raise ValueError(
+                raise Refused(
                     "attention is computed in windows of the input, not over all its patches or "
                     "frames, so its heads cannot be followed from layer to layer."
                 )

@@ -14,7 +14,7 @@ from tests.support import every_family, family_table
 
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
 ALL = [(family, kind) for kind, names in every_family.MAPPINGS.items() for family in sorted(names)]
-REACHED = {"causal": 150, "masked": 33, "encoder-decoder": 22}
+REACHED = {"causal": 155, "masked": 38, "encoder-decoder": 30, "image-text": 75}
 """How many families are exact at least."""
 _exact: dict[str, int] = dict.fromkeys(REACHED, 0)
 

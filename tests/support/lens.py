@@ -13,6 +13,7 @@ import torch
 import headwidget as hw
 from headwidget.models import hooks
 from tests.support import every_family, tiny
+from tests.support.small_configs import Unbuildable
 
 IDS = torch.tensor([[5, 6, 7, 8, 9, 6, 7, 11]])
 
@@ -86,7 +87,7 @@ def verdict(family: str) -> str | None:
     """ "" where the peer agrees, what is off where it does not, None where it has no such model."""
     try:
         model, lens = of_family(family)
-    except (NotInLens, every_family.Unbuildable, ValueError):
+    except (NotInLens, Unbuildable, ValueError):
         return None
     try:
         agree(model, lens)
