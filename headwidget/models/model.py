@@ -9,15 +9,23 @@ from typing import Any
 import torch
 from torch import nn
 
-from headwidget.models import classifiers, discovery, foreign, proof, tracing, unembedding
+from headwidget.models import (
+    configurations,
+    discovery,
+    foreign,
+    known_layers,
+    proof,
+    tracing,
+    unembedding,
+)
 from headwidget.models.altering import Altered
 from headwidget.models.description import describe
-from headwidget.models.encoder_decoder import Section, text_config
-from headwidget.models.families import FAMILIES, Family
+from headwidget.models.encoder_decoder import Section
+from headwidget.models.families import Family
 from headwidget.models.fingerprint import fingerprint
 from headwidget.models.layers import Kind, Layer
 from headwidget.models.locks import SharedLock
-from headwidget.models.weights import MlpPath, in_width, submodule
+from headwidget.models.weights import MlpPath, submodule
 from headwidget.models.wrappers import around, unwrapped
 
 
@@ -42,26 +50,26 @@ class Model:
         self.config = _config(module)
         self.name: str = name or _name(self.config) or type(module).__name__
         self.revision: str | None = getattr(self.config, "_commit_hash", None)
-        self.text: Any = _own_config(module)
+        self.text: Any = configurations.own_config(module)
         """The configuration of the text side; of an encoder-decoder model, its decoder's."""
         text = self.text
         self.family: Family
         self.blocks: tuple[nn.Module, ...]
         self.layers: tuple[Layer, ...]
-        known = _known(module)
+        known = known_layers.known_family(module)
         if known is not None:
             self.family = known
             heads = text.num_attention_heads
-            self.blocks, self.layers = _find_layers(module, known, heads, text)
+            self.blocks, self.layers = known_layers.find(module, known, heads, text)
         else:
             place = _discovered(module, text)
             self.family, self.blocks, self.layers = place.family, place.blocks, place.layers
         self.n_heads: int = _same_heads(self.layers)
-        self.n_kv_heads: int = _kv_heads(text, self.n_heads)
+        self.n_kv_heads: int = configurations.kv_heads(text, self.n_heads)
         self.head_dim: int = max(layer.head_dim for layer in self.layers)
         """The widest head's; layers may differ."""
-        self.context: int | None = _context(text, self.family)
-        self.rope_switch: int | None = _rope_switch(text)
+        self.context: int | None = configurations.context(module, text, self.family)
+        self.rope_switch: int | None = configurations.rope_switch(text)
         """Longest input before longrope switches to its long factors; None without longrope."""
         self.unembedding = unembedding.checked(module)
         self.shared_lock = SharedLock(self._altered_modules())
@@ -287,13 +295,6 @@ def _tokenizer(processor: Any) -> Any:
     return processor.tokenizer if isinstance(processor, ProcessorMixin) else processor
 
 
-def _own_config(module: Any) -> Any:
-    """The configuration of the stack that is scored."""
-    config = module.config
-    is_classifier = classifiers.classifies(module) is not None
-    return classifiers.own_config(config) if is_classifier else text_config(config)
-
-
 def _name(config: Any) -> str:
     """The name that the model was loaded by; of a folder, its last part."""
     name = str(getattr(config, "_name_or_path", "") or "")
@@ -305,16 +306,6 @@ def _replaced(model: str, module: str) -> str:
         f"{module} of {model} is not the module that it was when the model was loaded (was an "
         "adapter added?); load it again: hw.load(model.module, model.tokenizer)."
     )
-
-
-def _known(module: Any) -> Family | None:
-    """What the table says of the model's family; None where it does not fit, or says nothing."""
-    family = FAMILIES.get(getattr(module.config, "model_type", ""))
-    if family is None or classifiers.classifies(module):
-        return None
-    is_decoder = getattr(text_config(module.config), "is_decoder", False)
-    turned = family.head == "masked" and is_decoder  # an encoder turned into a decoder
-    return None if turned else family
 
 
 def _discovered(module: Any, text: Any) -> discovery.Found:
@@ -346,92 +337,3 @@ def _same_heads(layers: tuple[Layer, ...]) -> int:
             "whose layers all have the same number of heads."
         )
     return layers[0].heads
-
-
-def _find_layers(
-    module: nn.Module, family: Family, heads: int, text: Any
-) -> tuple[tuple[nn.Module, ...], tuple[Layer, ...]]:
-    """Every block, and every block's attention.
-
-    Each output projection is checked to be n_heads * head_dim wide.
-    """
-    holder = submodule(module, family.blocks)
-    if not isinstance(holder, nn.ModuleList):
-        raise ValueError(
-            f"{type(module).__name__} has no list of layers at {family.blocks!r}, where family "
-            f"{family.name!r} keeps them; load the model with its language-model head "
-            "(AutoModelForCausalLM or AutoModelForMaskedLM), or hw.register the family's own paths."
-        )
-    names = {id(m): n for n, m in module.named_modules()}
-    head_dim = int(getattr(text, "head_dim", None) or text.hidden_size // heads)
-    layers = []
-    for index, block in enumerate(holder):
-        attention = submodule(block, family.attention)
-        projection = submodule(block, family.projection)
-        if attention is None:
-            continue  # a hybrid model's layer without attention
-        name = f"{family.blocks}.{index}.{family.projection}"
-        if projection is None:
-            raise ValueError(
-                f"{names[id(attention)]} ({type(attention).__name__}) has no output projection "
-                f"{name!r}: is it fused with another layer?"
-            )
-        width = in_width(projection)
-        if width != heads * head_dim:
-            raise ValueError(
-                f"{name} ({type(projection).__name__}) takes {width} numbers in, not {heads} heads "
-                f"x {head_dim} = {heads * head_dim}: its input is not the heads' outputs side by "
-                "side (a fused projection?), so heads cannot be told apart there."
-            )
-        post = submodule(block, family.post_norm) if family.post_norm else None
-        inside = any(m is projection for m in attention.modules())
-        layers.append(
-            Layer(index, block, attention, projection, post, name, heads, head_dim, inside)
-        )
-    _check_apart(layers)
-    if not layers:
-        raise ValueError(
-            f"no layer of {type(module).__name__} has attention at "
-            f"{family.blocks}.*.{family.attention}; there are no heads to score."
-        )
-    return tuple(holder), tuple(layers)
-
-
-def _check_apart(layers: list[Layer]) -> None:
-    """Refuse layers that share a module: its heads have one score, and a call tells no layer."""
-    first: dict[int, Layer] = {}
-    for layer in layers:
-        twin = first.setdefault(id(layer.projection), layer)
-        if twin is not layer:
-            raise ValueError(
-                f"layers {twin.index} and {layer.index} share {twin.name}: one module runs in "
-                "both, so headwidget cannot tell their heads apart."
-            )
-
-
-def _kv_heads(text: Any, heads: int) -> int:
-    if text.model_type == "falcon" and not text.new_decoder_architecture:
-        return 1 if text.multi_query else heads
-    for key in ("num_key_value_heads", "num_kv_heads"):
-        if type(count := getattr(text, key, None)) is int:
-            return count
-    return heads
-
-
-def _context(text: Any, family: Family) -> int | None:
-    """The longest input, None where there is no limit (ALiBi, T5's relative positions)."""
-    most = getattr(text, "max_position_embeddings", None)
-    if not most and family.head != "encoder-decoder":
-        most = getattr(text, "n_positions", None)
-    if most is not None and family.name == "roberta":
-        most -= text.pad_token_id + 1  # its positions start behind the padding id
-    return most
-
-
-def _rope_switch(text: Any) -> int | None:
-    rope = getattr(text, "rope_parameters", None)
-    if not isinstance(rope, dict) or rope.get("rope_type") != "longrope":
-        return None
-    return rope.get("original_max_position_embeddings") or getattr(
-        text, "original_max_position_embeddings", None
-    )

@@ -143,3 +143,13 @@ def test_factors_on_the_way_to_the_logits_are_part_of_attribution(build: Any) ->
 def test_a_family_without_a_straight_way_says_so() -> None:
     with pytest.raises(ValueError, match="so there is no such straight way that headwidget can"):
         scored(load(every_family.build("roberta-prelayernorm")), "attribution")
+
+
+@pytest.mark.parametrize("family", ["camembert", "xlm-roberta", "bert"])
+def test_positions_that_count_padding_shorten_the_context(family: str) -> None:
+    model = hw.load(every_family.build(family, "masked"), tiny.tokenizer())
+    fits = model.context
+    assert fits == 128 - (0 if family == "bert" else 1)  # the padding id is 0
+    model.module(input_ids=torch.full((1, fits), 9))
+    with pytest.raises((IndexError, RuntimeError)):
+        model.module(input_ids=torch.full((1, fits + 1), 9))
