@@ -105,13 +105,13 @@ def _prove_gates(model: Model, inputs: dict[str, Any], plain: Tensor) -> None:
             raise _refusal(model, model.layers[0], what)
     model.positions = int(seen[0][0].shape[1])
     for layer, (z, out) in zip(model.layers, seen):
-        fed = _fed(model, layer, inputs, z)
+        fed = _fed(model, layer, inputs)
         if not isinstance(out, Tensor) or out.shape[:-1] != fed or z.shape[:-1] != fed:
             raise _refusal(model, layer, "it does not take and give a row for each position")
         _prove_sum(model, layer, z, out)
 
 
-def _fed(model: Model, layer: Layer, inputs: dict[str, Any], z: Tensor) -> torch.Size:
+def _fed(model: Model, layer: Layer, inputs: dict[str, Any]) -> torch.Size:
     """(batch, positions) of what a layer reads; the positions of a classifier are its own."""
     if model.classifier:
         return torch.Size((1, model.positions))
