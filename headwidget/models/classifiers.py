@@ -78,5 +78,6 @@ def _shape(config: Any, name: str) -> tuple[int, ...]:
 
 
 def classes(model: Model) -> dict[str, int]:
-    """The model's classes by name, and their numbers."""
-    return {str(name): int(number) for number, name in model.config.id2label.items()}
+    """The model's classes by name, and their numbers; LABEL_0 and so on where it has no names."""
+    names = model.config.id2label or {i: f"LABEL_{i}" for i in range(model.vocabulary)}
+    return {str(name): int(number) for number, name in names.items()}

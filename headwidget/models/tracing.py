@@ -32,6 +32,12 @@ PRODUCTS = (torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bm
 """How attention weights that a softmax gave are multiplied with values."""
 
 
+IN_PIECES = (
+    "attention is computed in windows of the input, or over a part of it, not over all its patches "
+    "or frames, so headwidget cannot follow its heads from layer to layer."
+)
+
+
 class Refused(ValueError):
     """A forward does what headwidget cannot follow."""
 
@@ -291,10 +297,7 @@ class _Attention(TorchFunctionMode):
             self.fuse()
         if (heads := attention_heads(func, out, 2, self.lengths)) is None:
             if self.lengths is None and _in_pieces(func, out, 2):
-                raise Refused(
-                    "attention is computed in windows of the input, not over all its patches or "
-                    "frames, so its heads cannot be followed from layer to layer."
-                )
+                raise Refused(IN_PIECES)
             if self.without_values is not None and func in PRODUCTS and _reached(args[0]):
                 self._note_values(self.without_values, args[1], out)
                 self.without_values = None
@@ -302,6 +305,8 @@ class _Attention(TorchFunctionMode):
         key, sdpa = out, func is functional.scaled_dot_product_attention
         if sdpa:
             key = args[1].mT if len(args) > 1 else (kwargs or {})["key"].mT
+        if self.lengths is None and key.shape[-1] < out.shape[-2]:
+            raise Refused(IN_PIECES)
         attended = self.tell(heads, int(out.shape[-2]), int(key.shape[-1]))
         if self.keep and sdpa:
             self._note_values(attended, args[2] if len(args) > 2 else (kwargs or {})["value"], out)
@@ -342,9 +347,11 @@ def attention_heads(func: Any, out: Any, rows: int, lengths: tuple[int, ...] | N
 
 
 def _in_pieces(func: Any, out: Any, rows: int) -> bool:
-    """Does a call of torch compute attention for more rows than were fed?"""
-    attends = func is functional.scaled_dot_product_attention or func in SOFTMAX
-    return attends and out.dim() == 4 and len(out) > rows
+    """Does a call of torch compute attention for more rows than were fed, or to fewer keys?"""
+    if func is functional.scaled_dot_product_attention:
+        return out.dim() == 4 and len(out) > rows
+    few_keys = func in SOFTMAX and out.dim() == 4 and out.shape[-1] < out.shape[-2]
+    return few_keys or (func in SOFTMAX and out.dim() == 4 and len(out) > rows)
 
 
 def _as_tuple(output: Any) -> tuple[Any, ...]:

@@ -179,6 +179,16 @@ def test_windows_of_an_image_are_refused() -> None:
         hw.load(hf.SwinForImageClassification(config).eval(), seeing.image_processor())
 
 
+def test_attention_to_fewer_patches_is_refused() -> None:
+    sizes = {"num_encoder_blocks": 2, "depths": [1, 1], "hidden_sizes": [16, 16]}
+    stages = {"num_attention_heads": [2, 2], "patch_sizes": [4, 2], "strides": [4, 2]}
+    config = hf.PvtConfig(
+        **sizes, **stages, image_size=32, sequence_reduction_ratios=[2, 1], mlp_ratios=[2, 2]
+    )
+    with pytest.raises(ValueError, match="or over a part of it"):
+        hw.load(hf.PvtForImageClassification(config).eval(), seeing.image_processor())
+
+
 def test_a_model_without_attention_gets_that_sentence() -> None:
     config = hf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 8], depths=[1, 1])
     with pytest.raises(ValueError, match="has no attention heads to score"):

@@ -142,6 +142,8 @@ TITLES = {
     "masked": "Encoders (AutoModelForMaskedLM)",
     "encoder-decoder": "Encoder-decoder models (AutoModelForSeq2SeqLM)",
     "image-text": "Image-text models (AutoModelForImageTextToText), text side",
+    "image-class": "Classifiers of images (AutoModelForImageClassification)",
+    "audio-class": "Classifiers of sounds (AutoModelForAudioClassification)",
 }
 
 

@@ -17,13 +17,16 @@ def main() -> int:
     sixteen_bit.limit_where_it_does_not_work()  # before torch is imported
     import transformers
 
-    from tests.support import every_family, family_table, lens
+    from tests.support import classifier_families, every_family, family_table, lens
 
     sections, wrong = [f"transformers {transformers.__version__}", ""], []
     with get_context("spawn").Pool(2, _quiet) as pool:
-        for kind, mapping in every_family.MAPPINGS.items():
+        mappings = {**every_family.MAPPINGS, **classifier_families.MAPPINGS}
+        for kind, mapping in mappings.items():
             asked = [(family, kind) for family in sorted(mapping)]
-            rows = pool.starmap(family_table.examine, asked, chunksize=4)
+            of_tokens = kind in every_family.MAPPINGS
+            examine = family_table.examine if of_tokens else classifier_families.examine
+            rows = pool.starmap(examine, asked, chunksize=4)
             wrong += [row for row in rows if row.outcome == "wrong"]
             sections += [family_table.section(kind, rows), ""]
         causal = sorted(every_family.MAPPINGS["causal"])

@@ -74,7 +74,7 @@ def classifier(family: str) -> hw.Model:
     build, processor = SEEING.get(family), image_processor()
     if build is None:
         build, processor = HEARING[family], listener(family)
-    return hw.load(_drawn(build()).double(), processor)
+    return hw.load(drawn(build()).double(), processor)
 
 
 @functools.cache
@@ -97,11 +97,11 @@ def llava() -> hw.Model:
         vision_feature_select_strategy="default",
         num_additional_image_tokens=1,
     )
-    return hw.load(_drawn(hf.LlavaForConditionalGeneration(config)).double(), processor)
+    return hw.load(drawn(hf.LlavaForConditionalGeneration(config)).double(), processor)
 
 
 @torch.no_grad()
-def _drawn(module: Any) -> Any:
+def drawn(module: Any) -> Any:
     """Weights wide enough that every head matters, the same in every process."""
     torch.manual_seed(0)
     for name, parameter in module.named_parameters():

@@ -266,7 +266,7 @@ def config(family: str, kind_of_model: str) -> Any:
     kind = transformers.AutoConfig.for_model
     try:
         usual = kind(family, **_FIRST.get(family, {}))
-        small = _merged(_small(usual), _MORE.get(f"{family}, {kind_of_model}", {}))
+        small = _merged(small_sizes(usual), _MORE.get(f"{family}, {kind_of_model}", {}))
         if "is_decoder" in vars(usual) and kind_of_model == "causal":
             small["is_decoder"] = True
         return kind(family, **small)
@@ -274,7 +274,7 @@ def config(family: str, kind_of_model: str) -> Any:
         raise Unbuildable(first_line(error)) from error
 
 
-def _small(usual: Any) -> dict[str, Any]:
+def small_sizes(usual: Any) -> dict[str, Any]:
     """The sizes of a configuration, by name; of those nested in it too."""
     known = {*vars(usual), *usual.attribute_map}
     sizes = dict(_SIZES)
@@ -286,7 +286,7 @@ def _small(usual: Any) -> dict[str, Any]:
             del small[alias]
     for name, value in vars(usual).items():
         if isinstance(value, transformers.PretrainedConfig):
-            small[name] = _small(value)
+            small[name] = small_sizes(value)
             if value.model_type:
                 small[name]["model_type"] = value.model_type
     return _merged(small, _MORE.get(usual.model_type, {}))
