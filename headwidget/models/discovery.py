@@ -76,9 +76,10 @@ def _not_run(module: Any, error: Exception) -> ValueError:
         embedding = None
     if isinstance(embedding, nn.Module) and isinstance(getattr(embedding, "weight", None), Tensor):
         return in_words(module, error)
+    kind = "none was found" if embedding is None else f"it is a {type(embedding).__name__}"
     return ValueError(
-        f"{type(module).__name__} has no one embedding of tokens (its input embedding is a "
-        f"{type(embedding).__name__}), so headwidget cannot feed it text."
+        f"{type(module).__name__} has no one embedding of tokens ({kind}), so headwidget cannot "
+        "feed it text."
     )
 
 

@@ -297,7 +297,7 @@ def test_a_model_that_cannot_run_on_text_alone_says_what_is_missing() -> None:
     [("musicgen", "causal", "ModuleList"), ("perceiver", "masked", "Pa")],
 )
 def test_a_model_that_reads_no_tokens_says_so(family: str, kind: str, what: str) -> None:
-    with pytest.raises(ValueError, match=f"has no one embedding of tokens .* a {what}"):
+    with pytest.raises(ValueError, match=f"has no one embedding of tokens .it is a {what}"):
         load(every_family.build(family, kind))
 
 

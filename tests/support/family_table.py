@@ -184,7 +184,7 @@ def _reason(text: str) -> str:
     """The part of a sentence that a reader of the table needs."""
     text = re.split(r" \w+ is not scored, as", text)[0].replace("|", "/")
     text = re.sub("is of a family that .* looked for: a", "is not examined: a", text)
-    return text if len(text) < 200 else f"{text[:197]}…"
+    return text if len(text) < 280 else f"{text[:277]}…"
 
 
 def listed(page: str, kind: str) -> set[str]:

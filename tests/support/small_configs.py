@@ -168,8 +168,10 @@ _MORE: dict[str, dict[str, Any]] = {
     "dbrx": {"attn_config": {"kv_n_heads": GROUPS, "rope_theta": 1e4, "clip_qkv": 8.0}},
     "encoder-decoder": {"decoder": {"is_decoder": True, "add_cross_attention": True}},
     "esmc": {"num_key_value_heads": HEADS},
+    "led": {"attention_window": 16},
     "luke": {"entity_vocab_size": 64, "entity_emb_size": 16},
     "neomme": {"head_dim": 16, "embedding_rank": 16},
+    "pegasus_x": {"block_size": 16},
     "perceiver": {
         "num_latents": 8,
         "d_latents": WIDTH,
