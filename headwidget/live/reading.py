@@ -25,6 +25,7 @@ from headwidget.models import Model, attention, hooks, not_finite, weights
 from headwidget.models.caches import everything_kept, nothing_kept
 from headwidget.scoring.batch import Batch, collate, forward
 from headwidget.scoring.encode import Encoded, prompt_ids
+from headwidget.scoring.encode_media import check_no_place
 
 TARGETS = 10
 """How many likely next tokens are listed, each with its map."""
@@ -90,6 +91,7 @@ def encode(model: Model, text: str) -> tuple[int, ...]:
             "the prompt has half a letter (a lone surrogate), which no tokenizer can read."
         ) from None
     ids = tuple(prompt_ids(model.tokenizer, text))
+    check_no_place(model, ids, "the live view reads text")
     if not ids:
         raise ValueError("the prompt has no tokens yet: type some text.")
     most = min(LONGEST, model.context or LONGEST)

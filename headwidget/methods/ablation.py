@@ -64,6 +64,8 @@ def run(job: Job) -> Iterator[Chunk]:
     )
     # a replay unembeds the answer's positions alone
     whole = model.one_by_one or model.encoder_decoder or not model.unembeds
+    # images may be added between blocks (Qwen3-VL)
+    whole = whole or any(example.media is not None for example in task.examples)
     if whole or not _can_replay(job, planned[0][:2], fill):
         yield from _head_by_head(job, fill)
         return
@@ -110,7 +112,11 @@ def _replays(job: Job, runs: Sequence[int], fill: Tensor | None) -> bool:
     sampled = {row: rng.randrange(model.n_heads) for row in rows}
     differences = []  # (batch,) each
     with hooks.scoring(model):
-        replay = Replay(model, runs, [job.task.examples[i] for i in runs], copies=1)
+        examples = [job.task.examples[i] for i in runs]
+        replay = Replay(model, runs, examples, copies=1, check_links=True)
+        if not replay.linked:  # something is added between blocks
+            model.replayed = None
+            return False
         for row in range(max(rows) + 1):
             replay.step()
             if (head := sampled.get(row)) is not None:

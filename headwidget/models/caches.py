@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import DynamicCache
 
 if TYPE_CHECKING:
@@ -72,3 +72,11 @@ def everything_kept() -> dict[str, Any]:
 def kept_in(cache: DynamicCache) -> dict[str, Any]:
     """Keyword arguments for a forward that uses ``cache``."""
     return {"past_key_values": cache, "use_cache": True}
+
+
+def keeps_positions(module: nn.Module) -> bool:
+    """Does the model keep how far an image moved positions, for the forwards that go on from it?
+
+    Qwen2-VL and its kin do; a prompt that goes on from another's prefix would be moved, too.
+    """
+    return any("rope_deltas" in vars(part) for part in module.modules())

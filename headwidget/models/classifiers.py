@@ -18,14 +18,10 @@ SAMPLES = 6400
 
 
 def classifies(module: Any) -> Literal["image", "audio"] | None:
-    """What the model classifies, by its class; None where it is no such model."""
-    from transformers.models.auto import modeling_auto
-
-    name = type(module).__name__
-    if name in _names(modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES):
-        return "image"
-    if name in _names(modeling_auto.MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES):
-        return "audio"
+    """What the model classifies, by its class or one that it is made of; None where nothing."""
+    for cls in type(module).__mro__:
+        if (what := saved_to_classify(cls.__name__)) is not None:
+            return "image" if what == "image-class" else "audio"
     return None
 
 
@@ -77,7 +73,30 @@ def _shape(config: Any, name: str) -> tuple[int, ...]:
     return 1, SAMPLES
 
 
-def classes(model: Model) -> dict[str, int]:
-    """The model's classes by name, and their numbers; LABEL_0 and so on where it has no names."""
+def classes(model: Model) -> dict[str, list[int]]:
+    """The model's classes by name, and their numbers; LABEL_0 and so on where it has no names.
+
+    Several classes may have one name (ImageNet has two cranes).
+    """
     names = model.config.id2label or {i: f"LABEL_{i}" for i in range(model.vocabulary)}
-    return {str(name): int(number) for number, name in names.items()}
+    known: dict[str, list[int]] = {}
+    for number, name in names.items():
+        known.setdefault(str(name), []).append(int(number))
+    return known
+
+
+def check_answers(model: Model, logits: Tensor) -> None:
+    """Refuse a head that does not choose one of several classes."""
+    kind = getattr(model.config, "problem_type", None)
+    count = logits.shape[-1]
+    if kind in ("regression", "multi_label_classification") or count == 1:
+        what = "a number" if count == 1 or kind == "regression" else "several classes at once"
+        raise ValueError(
+            f"{model.name} answers with {what}, not with one class of several, so there is no log "
+            "p(answer) to score."
+        )
+    if count != model.vocabulary:
+        raise ValueError(
+            f"{model.name} gives {count} logits, and its configuration names {model.vocabulary} "
+            "classes, so it is not known which is which."
+        )

@@ -49,7 +49,7 @@ def describe(model: Model) -> str:
         *_projections(model),
     ]
     if (others := len(model.blocks) - layers) > 0 and not model.encoder_decoder:
-        lines.append(f"{others} blocks without attention heads: run, not scored")
+        lines.append(f"{others} blocks without self-attention heads: run, not scored")
     if model.layers[0].turns > 1:
         lines.append("layers share their modules: a layer is one of the calls in a forward")
     kinds = Counter(layer.kind for layer in model.layers if layer.kind)

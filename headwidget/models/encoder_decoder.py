@@ -59,6 +59,12 @@ def decoder_start(model: Model) -> list[int]:
     def setting(name: str) -> int | None:
         values = (getattr(place, name, None) for place in settings)
         value = next((value for value in values if value is not None), None)
+        if isinstance(value, (list, tuple)):
+            raise ValueError(
+                f"the configuration of {model.name} has several tokens as {name} ({value}), so it "
+                f"is not known which one its decoder begins with; set model.config.{name} and "
+                "model.module.generation_config to one."
+            )
         return value if type(value) is int else None
 
     start, forced = setting("decoder_start_token_id"), setting("forced_bos_token_id")

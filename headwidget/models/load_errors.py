@@ -162,7 +162,7 @@ def _check_config(path: Path, content: bytes) -> None:
 
 @contextmanager
 def reading(what: str, name: str, source: str, config: Any = None) -> Iterator[None]:
-    """Put errors of reading a ``"configuration"``, ``"weights"`` or ``"tokenizer"`` into words."""
+    """Put errors of reading a ``"configuration"``, ``"weights"`` and so on into words."""
     try:
         yield
     except (MemoryError, torch.OutOfMemoryError):
@@ -186,10 +186,11 @@ def _sentence(error: Exception, what: str, name: str, source: str, config: Any) 
             "token and what from_pretrained takes."
         )
     is_folder = Path(source).is_dir()
-    if what == "tokenizer" and (is_folder or not isinstance(error, OSError)):
+    if what in ("tokenizer", "processor") and (is_folder or not isinstance(error, OSError)):
+        auto = "AutoTokenizer" if what == "tokenizer" else "AutoProcessor"
         return (
-            f"{name!r} was loaded, but its tokenizer could not be ({reason}). Give one: "
-            f"hw.load({name!r}, AutoTokenizer.from_pretrained(…))."
+            f"{name!r} was loaded, but its {what} could not be ({reason}). Give one: "
+            f"hw.load({name!r}, {auto}.from_pretrained(…))."
         )
     if (method := _quantised(config)) is not None and what == "weights":
         return (

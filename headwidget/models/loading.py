@@ -58,7 +58,8 @@ def _of_loaded(model: nn.Module | Model, tokenizer: Any, changes: bool) -> Model
     """The user's own model with its tokenizer."""
     if tokenizer is None and isinstance(model, nn.Module):
         raise ValueError(
-            "hw.load(model) needs the model's tokenizer too: hw.load(model, tokenizer)."
+            "hw.load(model) needs the model's tokenizer too: hw.load(model, tokenizer); a model of "
+            "images or sounds needs its processor."
         )
     if tokenizer is not None and (not callable(tokenizer) or isinstance(tokenizer, nn.Module)):
         raise TypeError(
@@ -87,6 +88,15 @@ _ORIGIN = (
     "gguf_file",
 )
 """Options that say where a model comes from: its configuration and tokenizer need them too."""
+
+_OTHER_HEADS = (
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "ForMultipleChoice",
+    "ForNextSentencePrediction",
+)
+"""Classes for which a language-model head would be put on weights that were trained without."""
 
 _AUTO_CLASSES = {
     "causal": "AutoModelForCausalLM",
@@ -132,13 +142,14 @@ def _from_pretrained(
         )
     why_text_only = None
     if tokenizer is None:
-        with load_errors.reading("tokenizer", name, source):
+        what = "processor" if predicts in ("image-class", "audio-class") else "tokenizer"
+        with load_errors.reading(what, name, source):
             tokenizer, why_text_only = _processor(transformers, predicts, source, origin)
     if missing := sorted(info["missing_keys"]):
         raise ValueError(
             f"{name!r} lacks {len(missing)} of {type(module).__name__}'s weights "
             f"({missing[0]}, …): they would be random and every score noise. "
-            "Load a checkpoint that was saved with its language-model head."
+            "Load a checkpoint that was saved with its head."
         )
     if gpu:
         module.to("cuda")
@@ -175,11 +186,18 @@ def _predicts(config: Any) -> Prediction:
     """What a checkpoint was saved to predict, by its configuration."""
     from transformers.models.auto import modeling_auto
 
-    if (family := FAMILIES.get(config.model_type)) is not None:
-        return family.head
-    saved_as = (getattr(config, "architectures", None) or [""])[0]
+    named = getattr(config, "architectures", None)
+    saved_as = str(named[0]) if isinstance(named, (list, tuple)) and named else str(named or "")
     if (what := saved_to_classify(saved_as)) is not None:
         return what
+    if saved_as.endswith(_OTHER_HEADS):
+        raise ValueError(
+            f"the checkpoint was saved as {saved_as}, whose head answers with classes or places of "
+            "a text; headwidget scores models that predict tokens, or classify images or sounds. "
+            "Load the checkpoint that it was trained from."
+        )
+    if (family := FAMILIES.get(config.model_type)) is not None:
+        return family.head
     if getattr(config, "is_encoder_decoder", False) and _is_sequence_to_sequence(config, saved_as):
         return "encoder-decoder"
     if saved_as in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values():

@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 from headwidget.models import (
+    caches,
+    classifiers,
     configurations,
     discovery,
     foreign,
@@ -45,6 +47,7 @@ class Model:
         self.processor = tokenizer
         """What turns text, images or sounds into the model's input: often just a tokenizer."""
         self.tokenizer = _tokenizer(tokenizer)
+        _check_tokenizer(module, self.tokenizer)
         self.no_processor: str | None = None
         """Why an image-text model was loaded with a tokenizer only, where that is so."""
         self.config = _config(module)
@@ -100,6 +103,8 @@ class Model:
         """Is the unembedding a module that runs? Else logits are computed at all positions."""
         self.positions = 1
         """How many patches or frames a classifier made of the random input of its proof."""
+        self.saw_media = False
+        """Was the model fed images? It may keep what it made of them for the next forward."""
         self.checked: int | None = None
         """The state of the model when that check was last passed."""
         self.replayed: int | None = -1
@@ -183,10 +188,11 @@ class Model:
 
         Not in an encoder, where every token sees all others, nor behind one, nor in a hybrid
         model, whose blocks without attention keep more than keys and values, nor where prompts run
-        :attr:`one_by_one`.
+        :attr:`one_by_one`, nor in a model that keeps positions from forward to forward.
         """
         kept = self.encoder or self.encoder_decoder or self.classifier or self.hybrid
-        kept = kept or self.prefix_dependent or not self.forgets
+        kept = kept or self.prefix_dependent or not self.forgets or self.saw_media
+        kept = kept or caches.keeps_positions(self.module)
         return not kept and not self.one_by_one
 
     def switches_rope(self, length: int) -> bool:
@@ -246,11 +252,16 @@ class Model:
         return fingerprint(self.module)
 
     @property
+    def readable(self) -> int:
+        """How many tokens the model can read."""
+        return int(self.module.get_input_embeddings().weight.shape[0])
+
+    @property
     def vocabulary(self) -> int:
         """How many tokens the model can both read and answer with; a classifier's classes."""
         if self.classifier:
             return int(self.config.num_labels)
-        read = int(self.module.get_input_embeddings().weight.shape[0])
+        read = self.readable
         answered: int | None = getattr(self.unembedding, "out_features", None)
         return read if answered is None else min(read, answered)
 
@@ -293,6 +304,18 @@ def _tokenizer(processor: Any) -> Any:
     from transformers import ProcessorMixin
 
     return processor.tokenizer if isinstance(processor, ProcessorMixin) else processor
+
+
+def _check_tokenizer(module: Any, tokenizer: Any) -> None:
+    """Refuse what reads images or sounds in the place of a tokenizer."""
+    from transformers import BaseImageProcessor, FeatureExtractionMixin
+
+    no_text = isinstance(tokenizer, (BaseImageProcessor, FeatureExtractionMixin))
+    if no_text and classifiers.classifies(module) is None:
+        raise TypeError(
+            f"{type(module).__name__} reads text, and a {type(tokenizer).__name__} reads none; "
+            "load it with its tokenizer, or with the processor that has one."
+        )
 
 
 def _name(config: Any) -> str:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from headwidget.models import hooks, tracing
+from headwidget.models import classifiers, hooks, tracing
 from headwidget.models.altering import Altered, entered
 from headwidget.models.caches import ForgetfulCache, kept_in
 from headwidget.models.encoder_decoder import answered_ids
@@ -51,7 +51,9 @@ def _plain(model: Model, inputs: dict[str, Any]) -> Tensor:
     """The logits of a plain forward; notes whether the unembedding runs as a module."""
     if model.classifier:
         model.unembeds = False
-        return _numbers(model, hooks.logits_of(model, inputs))
+        logits = hooks.logits_of(model, inputs)
+        classifiers.check_answers(model, logits)
+        return _numbers(model, logits)
     ran: list[int] = []
     fed = answered_ids(inputs).shape
 

@@ -17,6 +17,8 @@ from headwidget.models import Layer, Model, hooks, weights
 from headwidget.models.caches import nothing_kept
 from headwidget.scoring import encode_media
 from headwidget.scoring.encode import Encoded
+from headwidget.scoring.errors import first_line, is_ours
+from headwidget.scoring.memory import out_of_memory
 
 TOKENS = 4096
 """Tokens a batch by default: a batch holds at most this many, and at most ``PROMPTS`` prompts."""
@@ -119,6 +121,7 @@ def collate(
         tensors["mask"] = None
     media = [example.media for example in examples if example.media is not None]
     if media:
+        model.saw_media = True
         tensors["media"] = encode_media.collated(media, seq, model.device)
     return Batch(tuple(runs), **tensors, unpadded=model.classifier)
 
@@ -227,7 +230,19 @@ def with_source_read(model: Model, batch: Batch) -> Batch:
 
 def forward(model: Model, batch: Batch) -> Tensor:
     """Logits where the answer is predicted, (batch, k, vocabulary)."""
-    return hooks.logits_at(model, batch.inputs(model), batch.at)
+    if batch.media is None:
+        return hooks.logits_at(model, batch.inputs(model), batch.at)
+    try:
+        return hooks.logits_at(model, batch.inputs(model), batch.at)
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        if out_of_memory(error) or is_ours(error):
+            raise
+        numbers = ", ".join(map(str, batch.runs))
+        raise ValueError(
+            f"{model.name} cannot read what its processor made of example {numbers} "
+            f"({type(error).__name__}: {first_line(error)}). Is it this model's processor, with "
+            "the sizes that the model was made for, and a place for every image?"
+        ) from error
 
 
 def log_probability(logits: Tensor, batch: Batch) -> Tensor:

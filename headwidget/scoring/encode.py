@@ -127,7 +127,9 @@ def _encoded(model: Model, example: Example, ids: _Ids, specials: Specials, wher
         parting, foil = _part(example, ids.answer, ids.foil, where)
     text, media = [*specials.before, *ids.prompt], None
     if example.media:
-        text, media = encode_media.with_images(model, example, where)
+        text, media = encode_media.with_images(model, example, specials.after, where)
+    else:
+        encode_media.check_no_place(model, text, where)
     count = len(ids.answer)
     if model.encoder:
         after = specials.after
@@ -135,16 +137,16 @@ def _encoded(model: Model, example: Example, ids: _Ids, specials: Specials, wher
     else:
         fed = [*text, *ids.answer[:-1]]
         at = range(len(text) - 1, len(text) + count - 1)
-    _check_tokens(model, [*fed, *ids.answer, foil or 0], where)
+    _check_tokens(model, fed, [*ids.answer, foil or 0], where)
     _check_fits(model, len(fed), where)
-    label = _label(example, f"{example.prompt}{example.answer}")
+    label = _label(example, f"{example.prompt}{example.answer}", where)
     return Encoded(label, tuple(fed), tuple(at), tuple(ids.answer), parting, foil, media=media)
 
 
-def _label(example: Example, text: str) -> str:
+def _label(example: Example, text: str, where: str) -> str:
     """What a run is called: two prompts may differ in their images alone."""
-    names = ", ".join(media.name for media in example.media)
-    return f"{text} [{names}]" if names else text
+    names = [f"{media.name} {encode_media.digest(media, where)}" for media in example.media]
+    return f"{text} [{', '.join(names)}]" if names else text
 
 
 def _check_answer(example: Example, answer: Sequence[int], where: str) -> None:
@@ -155,19 +157,21 @@ def _check_answer(example: Example, answer: Sequence[int], where: str) -> None:
         )
 
 
-def _check_tokens(model: Model, ids: Sequence[int], where: str) -> None:
-    if (largest := max(ids)) >= model.vocabulary:
-        raise ValueError(
-            f"{where}: the tokenizer gives token {largest}, but {model.name} has "
-            f"{model.vocabulary}; is it this model's tokenizer?"
-        )
+def _check_tokens(model: Model, fed: Sequence[int], said: Sequence[int], where: str) -> None:
+    """Refuse tokens that the model cannot read, or cannot say."""
+    for ids, count in ((fed, model.readable), (said, model.vocabulary)):
+        if (largest := max(ids)) >= count:
+            raise ValueError(
+                f"{where}: the tokenizer gives token {largest}, but {model.name} has {count}; is "
+                "it this model's tokenizer?"
+            )
 
 
 def _check_fits(model: Model, tokens: int, where: str) -> None:
     if model.context is not None and tokens > model.context:
         raise ValueError(
             f"{where}: {tokens} tokens, but {model.name} reads at most {model.context}; "
-            "shorten the prompt."
+            "shorten the prompt or the answer."
         )
 
 
@@ -186,7 +190,7 @@ def _encode_classes(task: Task, model: Model) -> EncodedTask:
         if foil == answer:
             raise ValueError(f"{where}: answer and foil are the same class; choose another foil.")
         media = encode_media.class_inputs(model, example, where)
-        label = _label(example, f"{example.prompt} → {example.answer}")
+        label = _label(example, f"{example.prompt} → {example.answer}", where)
         ids = (0,) * model.positions
         examples.append(Encoded(label, ids, (0,), (answer,), parting, foil, media=media))
     return EncodedTask(task.name, task.category, tuple(examples), (), 0, task.held_out)
@@ -220,9 +224,11 @@ def _encode_sources(task: Task, model: Model) -> EncodedTask:
         parting, foil = None, None
         if example.foil is not None:
             parting, foil = _part(example, answer, foil_ids, where)
+        if len(start) > 1 and begin[:1] == start[-1:]:
+            begin = begin[1:]  # a forced token that the answer is written with
         fed = [*start, *begin, *answer[:-1]]
         first = len(start) + len(begin) - 1
-        _check_tokens(model, [*sources[i], *fed, *answer, foil or 0], where)
+        _check_tokens(model, [*sources[i], *fed], [*answer, foil or 0], where)
         _check_fits(model, len(fed), where)
         longest = source_context(model.config)
         if longest is not None and len(sources[i]) > longest:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from headwidget.models.classifiers import classes
+from headwidget.scoring.errors import first_line
 from headwidget.tasks import Example, Task
 from headwidget.tasks.media import Media
 
@@ -93,52 +97,80 @@ def _why_no_processor(model: Model) -> str:
     return f" (Its processor could not be loaded: {why})" if why else ""
 
 
-def with_images(model: Model, example: Example, where: str) -> tuple[list[int], MediaInputs]:
-    """A prompt's tokens, those that stand for its images among them, and the images' inputs."""
+def with_images(
+    model: Model, example: Example, after: Sequence[int], where: str
+) -> tuple[list[int], MediaInputs]:
+    """A prompt's tokens, those that stand for its images among them, and the images' inputs.
+
+    ``after`` are the special tokens that the tokenizer puts behind a text: the answer follows
+    the prompt, so they are left out.
+    """
     images = [_opened(media, where) for media in example.media]
-    try:
-        made = model.processor(
-            text=example.prompt,
-            images=images if len(images) > 1 else images[0],
-            return_tensors="pt",
-        )
-    except Exception as error:  # whatever a processor raises at a prompt that does not fit
-        raise ValueError(
-            f"{where}: the processor of {model.name} cannot read the prompt with its "
-            f"{_counted(len(images))} ({type(error).__name__}: {_first_line(error)}).{_hint(model)}"
-        ) from error
-    tensors = {name: value for name, value in made.items() if isinstance(value, Tensor)}
-    ids = tensors.pop("input_ids", None)
+    made = _processed(
+        model,
+        f"{where}: the processor of {model.name} cannot read the prompt with its "
+        f"{_counted(len(images))}",
+        _hint(model),
+        text=example.prompt,
+        images=images if len(images) > 1 else images[0],
+    )
+    ids, mask = made.pop("input_ids", None), made.pop("attention_mask", None)
     if ids is None or ids.dim() != 2 or len(ids) != 1:
         raise ValueError(f"{where}: the processor of {model.name} gives no tokens of one prompt.")
-    mask = tensors.pop("attention_mask", None)
     if mask is not None and not bool(mask.all()):
         raise ValueError(
             f"{where}: the processor of {model.name} pads the prompt; switch its padding off."
         )
     tokens: list[int] = ids[0].tolist()
-    placeholder = _placeholder(model)
+    placeholder = image_placeholder(model)
     if placeholder is not None and placeholder not in tokens:  # the image would not be read
         raise ValueError(f"{where} has an image and no place for it.{_hint(model)}")
-    return tokens, _inputs(model, tensors, ids, placeholder)
+    inputs = _inputs(model, made, ids, placeholder)
+    behind = len(after) if after and tokens[-len(after) :] == list(after) else 0
+    return tokens[: len(tokens) - behind], inputs
+
+
+def check_no_place(model: Model, tokens: Sequence[int], where: str) -> None:
+    """Refuse a prompt without images that has a place for one: it was forgotten, or is text."""
+    if model.family.head == "image-text" and image_placeholder(model) in tokens:
+        raise ValueError(
+            f"{where}: the prompt has a place for an image and there is none; give the task its "
+            "images: hw.Task(…, images=[…])."
+        )
+
+
+def _processed(model: Model, cannot: str, hint: str = "", **content: Any) -> dict[str, Tensor]:
+    """What a processor makes: tensors, for the arguments that the model's forward takes."""
+    try:
+        made = dict(model.processor(**content, return_tensors="pt"))
+    except Exception as error:  # whatever a processor raises at what does not fit
+        raise ValueError(
+            f"{cannot} ({type(error).__name__}: {first_line(error)}).{hint}"
+        ) from error
+    takes = inspect.signature(model.module.forward).parameters
+    tensors = {}
+    for name, value in made.items():
+        if name not in takes or value is None:
+            continue
+        if not isinstance(value, (Tensor, np.ndarray)):
+            raise ValueError(
+                f"the processor of {model.name} gives {name} as a {type(value).__name__}, not as "
+                "one tensor, so headwidget cannot feed it."
+            )
+        tensors[name] = _cast(model, torch.as_tensor(value))
+    return tensors
 
 
 def _inputs(
-    model: Model, tensors: dict[str, Tensor], ids: Tensor, placeholder: int | None
+    model: Model, made: dict[str, Tensor], ids: Tensor, placeholder: int | None
 ) -> MediaInputs:
-    """What the model's forward takes of what a processor made."""
-    takes = inspect.signature(model.module.forward).parameters
-    named = {name: _cast(model, value) for name, value in tensors.items() if name in takes}
-    by_token = {
-        name: value
-        for name, value in named.items()
-        if value.shape == ids.shape and not value.is_floating_point()
-    }
-    rest = {name: value for name, value in named.items() if name not in by_token}
-    if not rest:
+    """A prompt's images, apart from what there is for each of its tokens."""
+    by_token = {n: v for n, v in made.items() if "token" in n and v.shape == ids.shape}
+    rest = {name: value for name, value in made.items() if name not in by_token}
+    if not any(value.is_floating_point() for value in rest.values()):
         raise ValueError(
-            f"the processor of {model.name} makes {', '.join(tensors) or 'nothing'} of an image, "
-            f"which {type(model.module).__name__} does not take; is it this model's processor?"
+            f"the processor of {model.name} makes no numbers of an image that "
+            f"{type(model.module).__name__} takes; is it this model's processor?"
         )
     return MediaInputs(rest, by_token, placeholder)
 
@@ -147,7 +179,7 @@ def _cast(model: Model, value: Tensor) -> Tensor:
     return value.to(model.dtype) if value.is_floating_point() else value
 
 
-def _placeholder(model: Model) -> int | None:
+def image_placeholder(model: Model) -> int | None:
     """The token that stands for images, where the configuration names it."""
     names = ("image_token_id", "image_token_index")
     values = (getattr(model.config, name, None) for name in names)
@@ -160,28 +192,41 @@ def _hint(model: Model) -> str:
 
 
 def _opened(media: Media, where: str) -> Any:
-    """An image of Pillow, in colour."""
-    import numpy as np
-    from PIL import Image, UnidentifiedImageError
+    """An image of Pillow in colour, the right way up."""
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     content = media.content
-    if hasattr(content, "convert"):
-        return content.convert("RGB")
-    if hasattr(content, "shape"):
-        return Image.fromarray(np.asarray(content)).convert("RGB")
     try:
-        with Image.open(content) as image:
-            return image.convert("RGB")
+        if hasattr(content, "shape"):
+            image = Image.fromarray(np.asarray(content))
+        elif hasattr(content, "convert"):
+            image = content
+        else:
+            image = Image.open(content)
+        if 0 in image.size:
+            raise ValueError(f"{where}: {media.name} has no pixels.")
+        if image.mode in ("F", "I") or image.mode.startswith("I;"):
+            raise ValueError(
+                f"{where}: {media.name} is of Pillow's mode {image.mode!r}, whose numbers are not "
+                "bytes; bring them to 0 to 255 first, e.g. convert it to 'RGB' yourself."
+            )
+        return ImageOps.exif_transpose(image).convert("RGB")
     except (OSError, UnidentifiedImageError) as error:
         raise ValueError(f"{where}: {media.name} cannot be read as an image.") from error
 
 
+def digest(media: Media, where: str) -> str:
+    """Six letters that tell an image or a sound from others."""
+    if media.kind == "image":
+        image = _opened(media, where)
+        content = f"{image.size}".encode() + image.tobytes()
+    else:
+        content = f"{media.rate}".encode() + np.ascontiguousarray(media.content).tobytes()
+    return hashlib.sha256(content).hexdigest()[:6]
+
+
 def _counted(images: int) -> str:
     return "image" if images == 1 else f"{images} images"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0][:200]
 
 
 # ---- classifiers ----
@@ -205,30 +250,37 @@ def _check_one(model: Model, example: Example, where: str) -> None:
 def class_inputs(model: Model, example: Example, where: str) -> MediaInputs:
     """What a classifier is fed for an example."""
     (media,) = example.media
+    cannot = f"{where}: the processor of {model.name} cannot read {media.name}"
     if media.kind == "image":
-        content: dict[str, Any] = {"images": _opened(media, where)}
+        made = _processed(model, cannot, images=_opened(media, where))
     else:
-        content = _sound(model, media, where)
-    try:
-        made = model.processor(**content, return_tensors="pt")
-    except Exception as error:
+        made = _processed(model, cannot, **_sound(model, media, where))
+    name = model.module.main_input_name
+    if name not in made or len(made[name]) != 1:
         raise ValueError(
-            f"{where}: the processor of {model.name} cannot read {media.name} "
-            f"({type(error).__name__}: {_first_line(error)})."
-        ) from error
-    takes = inspect.signature(model.module.forward).parameters
-    tensors = {n: v for n, v in made.items() if isinstance(v, Tensor) and n in takes}
-    if model.module.main_input_name not in tensors:
-        raise ValueError(
-            f"{where}: the processor makes {', '.join(made)} of {media.name}, and {model.name} "
-            f"takes {model.module.main_input_name}; is it this model's processor?"
+            f"{where}: the processor does not make {name} of one row of {media.name}, which "
+            f"{model.name} takes; is it this model's processor?"
         )
-    return MediaInputs({name: _cast(model, value) for name, value in tensors.items()})
+    if media.kind == "audio":
+        _check_read_to_its_end(model, media, made[name], where)
+    return MediaInputs(made)
+
+
+def _check_read_to_its_end(model: Model, media: Media, fed: Tensor, where: str) -> None:
+    """Refuse a sound whose end a feature extractor cuts off: it would not be heard."""
+    samples = np.array(media.content, np.float32)
+    end = max(1, len(samples) // 20)
+    samples[-end:] = 0.5 - samples[-end:]
+    changed = dataclasses.replace(media, content=samples)
+    again = _processed(model, where, **_sound(model, changed, where))[model.module.main_input_name]
+    if torch.equal(fed, again):
+        raise ValueError(
+            f"{where}: the sound has {len(samples)} samples, and the processor of {model.name} "
+            "cuts its end off; cut it yourself, to what the model reads."
+        )
 
 
 def _sound(model: Model, media: Media, where: str) -> dict[str, Any]:
-    import numpy as np
-
     extractor = getattr(model.processor, "feature_extractor", model.processor)
     wanted = getattr(extractor, "sampling_rate", None)
     if wanted is not None and wanted != media.rate:
@@ -241,11 +293,20 @@ def _sound(model: Model, media: Media, where: str) -> dict[str, Any]:
 
 
 def class_number(model: Model, name: str, what: str, where: str) -> int:
-    """The number of a class by its name."""
+    """The number of a class by its name, or by the number as text."""
     known = classes(model)
     for written in (name, name.strip()):
-        if written in known:
-            return known[written]
+        numbers = known.get(written, ())
+        if len(numbers) > 1:
+            raise ValueError(
+                f"{where}: the {what} {name!r} is the name of {len(numbers)} classes of "
+                f"{model.name}, {' and '.join(map(str, numbers))}; write the number, "
+                f"{str(numbers[0])!r}."
+            )
+        if numbers:
+            return numbers[0]
+    if name.strip().isdecimal() and int(name) < model.vocabulary:
+        return int(name)
     close = get_close_matches(name, known, n=3) or list(known)[:3]
     raise ValueError(
         f"{where}: the {what} {name!r} is not one of the {len(known)} classes of {model.name}; "

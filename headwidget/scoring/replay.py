@@ -89,6 +89,8 @@ class Replay:
         runs: Sequence[int],
         examples: Sequence[Encoded],
         copies: int | None = None,
+        *,
+        check_links: bool = False,
     ) -> None:
         self.model = model
         self.batch: Batch = collate(runs, examples, model)
@@ -97,6 +99,10 @@ class Replay:
         room = max(1, PREFIX_TOKENS // self.prefix) if self.prefix else 1
         self.copies = min(copies or model.n_heads, room)
         """For how many heads the prefix runs at once."""
+        self.linked = True
+        """Does every block read what the one before gave, to the bit? Looked at with
+        ``check_links``, as the host waits for the answer."""
+        self._check_links = check_links
         self.at = self.batch.at - self.prefix
         self.parts: list[_Part] = []
         self.plain_past: PrefixCache | None = None
@@ -124,12 +130,16 @@ class Replay:
         """Logits at ``positions`` of a forward whose calls of blocks become a new part."""
         calls: list[_Call] = []
         first_hidden: list[Tensor] = []
+        before: list[tuple[Tensor, int]] = []  # what the last block gave, and its version
 
         def see(args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
             kwargs = dict(kwargs)
             hidden, rest = (args[0], args[1:]) if args else (kwargs.pop("hidden_states"), ())
             if not calls:
                 first_hidden.append(hidden)
+            if self._check_links:
+                self.linked = self.linked and all(_is_same(hidden, *last) for last in before)
+                before[:] = [(_first(out), _first(out)._version)]
             calls.append(_Call(tuple(rest), kwargs, isinstance(out, tuple)))
 
         with hooks.together(*(hooks.watch(block, see) for block in self.model.blocks)):
@@ -353,6 +363,13 @@ def _passes_on(call: _Call, answer: Tensor | None = None) -> Callable[..., Any]:
         return (out, None) if call.returns_tuple else out
 
     return forward
+
+
+def _is_same(hidden: Tensor, out: Tensor, version: int) -> bool:
+    """Is what a block reads what the one before gave, and was that not changed meanwhile?"""
+    if out._version != version or hidden.shape != out.shape:
+        return False
+    return hidden is out or torch.equal(hidden.to(out.device), out)
 
 
 def _first(out: Any) -> Tensor:

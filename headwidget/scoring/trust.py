@@ -32,8 +32,9 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
     """
     by_length = sorted(examples, key=_padded_length)
     shortest, longest = by_length[0], by_length[-1]
+    shown = next((example for example in examples if example.media is not None), None)
     state, lengths = _state(model), range(_padded_length(shortest), _padded_length(longest) + 1)
-    if state == model.checked and not model.hooked:
+    if state == model.checked and not model.hooked and shown is None:
         seen = model.checked_lengths  # what depends on length shows at both ends
         if lengths[0] in seen and lengths[-1] in seen:
             return
@@ -42,8 +43,10 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
         model.prefix_dependent = False
         model.batch_dependent = any(_splits_by_batch(part) for part in model.module.modules())
     with hooks.scoring(model):
-        alone, again = (_log_p(model, [shortest])[0] for _ in range(2))
-        differs = _apart(alone, again)
+        alone, again = _twice(model, shortest)
+        answers = [(alone, again)]
+        if shown is not None and shown is not shortest:  # images go another way than text
+            answers.append(_twice(model, shown))
         beside, whole = 0.0, math.nan
         for first, last in [] if model.one_by_one else _pairs(by_length, model):
             by_itself = alone if first is shortest else _log_p(model, [first])[0]
@@ -55,16 +58,18 @@ def check(model: Model, examples: Sequence[Encoded]) -> None:
         if model.can_share_prefix and not model.switches_rope(len(longest.ids)):
             goes_on = _goes_on(model, longest, whole)
             model.prefix_dependent = model.prefix_dependent or not goes_on
-    if differs > allowed(model) / 10:
+    first_answer, second_answer = max(answers, key=lambda pair: _apart(*pair))
+    if _apart(first_answer, second_answer) > allowed(model) / 10:
         raise RuntimeError(
-            f"{model.name} gives two different answers to the same prompt (log p {alone:.4g} and "
-            f"{again:.4g}): something in it is random, and so would its scores be. Is there "
-            "dropout that evaluation mode does not switch off, or a hook that adds noise?"
+            f"{model.name} gives two different answers to the same prompt (log p "
+            f"{first_answer:.4g} and {second_answer:.4g}): something in it is random, and so would "
+            "its scores be. Is there dropout that evaluation mode does not switch off, or a hook "
+            "that adds noise?"
             f"{_hooks_named(model)}"
         )
     model.batch_dependent = model.batch_dependent or beside > allowed(model)
-    # prompts of one length have no padding, so others must be tried again
-    if _padded_length(shortest) < _padded_length(longest):
+    # prompts of one length have no padding, so others must be tried again; so must images
+    if _padded_length(shortest) < _padded_length(longest) and shown is None:
         model.checked, model.checked_lengths = state, lengths
 
 
@@ -107,6 +112,11 @@ def _log_p(model: Model, examples: Sequence[Encoded]) -> list[float]:
     batch = collate(range(len(examples)), examples, model)
     log_p: list[float] = log_probability(forward(model, batch), batch).tolist()
     return log_p
+
+
+def _twice(model: Model, example: Encoded) -> tuple[float, float]:
+    """log p(answer) of an example by itself, and once more."""
+    return _log_p(model, [example])[0], _log_p(model, [example])[0]
 
 
 def _beside(model: Model, example: Encoded, other: Encoded) -> tuple[float, float] | None:

@@ -5,13 +5,18 @@ Nothing is opened or decoded here: a model's processor does that when the task i
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 Kind = Literal["image", "audio"]
+LOUDEST = 2.0
+"""Samples lie between -1 and 1, but for what resampling adds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +28,7 @@ class Media:
     """An image: a path, an image of Pillow, or an array (height, width, 3) of bytes. A sound:
     its samples, an array (time,)."""
     name: str
-    """What labels call it: a file's name, or its number in the task."""
+    """What labels call it: a file's name, or its kind."""
     rate: int | None = None
     """Samples a second, of a sound."""
 
@@ -38,9 +43,9 @@ def beside(
     for i, (pictures, sound) in enumerate(zip(shown, heard)):
         where = f"task {task!r}, example {i}"
         several = pictures if isinstance(pictures, (list, tuple)) else [pictures]
-        own = [_image(image, where, i) for image in several if image is not None]
+        own = [_image(image, where) for image in several if image is not None]
         if sound is not None:
-            own.append(_sound(sound, where, i))
+            own.append(_sound(sound, where))
         media.append(tuple(own))
     return media
 
@@ -62,8 +67,10 @@ def _one_each(task: str, count: int, what: str, values: Iterable[Any] | None) ->
     return values
 
 
-def _image(image: Any, where: str, number: int) -> Media:
+def _image(image: Any, where: str) -> Media:
     if isinstance(image, (str, os.PathLike)):
+        if str(image).startswith(("http://", "https://")):
+            raise ValueError(f"{where}: headwidget fetches no image; download {image} first.")
         path = Path(image).expanduser()
         if not path.is_file():
             raise FileNotFoundError(f"{where}: there is no image file {str(path)!r}.")
@@ -81,25 +88,33 @@ def _image(image: Any, where: str, number: int) -> Media:
             f"{where}: an image is a path, an image of Pillow, or an array (height, width, 3) of "
             f"bytes; got {got}."
         )
-    return Media("image", image, f"image {number}")
+    return Media("image", image, "image")
 
 
-def _sound(sound: Any, where: str, number: int) -> Media:
+def _sound(sound: Any, where: str) -> Media:
     """A pair (rate, samples), as scipy reads a file, or a row of a dataset's audio column."""
     if isinstance(sound, Mapping) and {"array", "sampling_rate"} <= set(sound):
         sound = sound["sampling_rate"], sound["array"]
     pair = isinstance(sound, (tuple, list)) and len(sound) == 2
-    rate: Any = sound[0] if pair else None
-    samples: Any = sound[1] if pair else None
-    shape = getattr(samples, "shape", None)
-    if type(rate) is bool or not isinstance(rate, int) or shape is None or len(shape) != 1:
+    try:
+        rate = operator.index(sound[0]) if pair else 0
+        samples = np.asarray(sound[1]) if pair else np.zeros((0, 0))
+    except (TypeError, ValueError, RuntimeError):
+        rate, samples = 0, np.zeros((0, 0))
+    if rate < 1 or samples.ndim != 1:
         raise ValueError(
             f"{where}: a sound is (samples a second, array of samples) or "
             "{'array': …, 'sampling_rate': …}, the array one channel; got "
             f"a {type(sound).__name__}."
         )
-    if "float" not in str(samples.dtype):
+    if samples.dtype.kind != "f":
         raise ValueError(
             f"{where}: a sound's samples are floating-point numbers, -1 to 1; got {samples.dtype}."
         )
-    return Media("audio", samples, f"sound {number}", rate)
+    if not samples.size or not np.isfinite(samples).all() or np.abs(samples).max() > LOUDEST:
+        raise ValueError(
+            f"{where}: a sound has samples, and they are numbers of about -1 to 1; got "
+            f"{samples.size} of them"
+            + (f", the largest {np.abs(samples).max():.4g}." if samples.size else ".")
+        )
+    return Media("audio", samples, "sound", rate)

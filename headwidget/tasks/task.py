@@ -163,17 +163,21 @@ class Task:
         answer: str = "answer",
         foil: str = "foil",
         split: str = "split",
+        image: str = "image",
+        audio: str = "audio",
     ) -> Task:
         """A task from a .csv, .jsonl or .json file, a pandas frame, a dataset or a list of dicts.
 
-        A dataset is a ``datasets.Dataset``. ``prompt``, ``answer``, ``foil`` and ``split`` name
-        the columns; the last two may be missing. The split's cells say ``train``, or
-        ``held_out`` or ``test``. A file's task is named after it unless ``name`` says otherwise.
+        A dataset is a ``datasets.Dataset``. ``prompt``, ``answer``, ``foil``, ``split``,
+        ``image`` and ``audio`` name the columns; all but the first two may be missing. The
+        split's cells say ``train``, or ``held_out`` or ``test``. Images in a file are paths,
+        seen from its folder. A file's task is named after it unless ``name`` says otherwise.
 
         >>> Task.read([{"q": "2 + 2 =", "a": " 4"}], "sums", prompt="q", answer="a").examples
         (Example(prompt='2 + 2 =', answer=' 4', foil=None, media=()),)
         """
         columns = {"prompt": prompt, "answer": answer, "foil": foil, "split": split}
+        columns |= {"image": image, "audio": audio}
         for what, column in columns.items():
             if not isinstance(column, str):
                 raise TypeError(f"{what}=… is the name of a column, as text; got {column!r}.")
@@ -184,6 +188,8 @@ class Task:
                 )
             name = Path(source).stem
         examples, held_out = [], []
+        images: list[Any] = []
+        sounds: list[Any] = []
         for i, row in enumerate(readers.rows(source)):
             if missing := [column for column in (prompt, answer) if column not in row]:
                 have = ", ".join(map(repr, row))
@@ -193,6 +199,8 @@ class Task:
                 )
             wrong = row.get(foil)
             examples.append((row[prompt], row[answer], None if readers.blank(wrong) else wrong))
+            images.append(None if readers.blank(row.get(image)) else _seen_from(source, row[image]))
+            sounds.append(None if readers.blank(row.get(audio)) else row[audio])
             cell: Any = row.get(split)
             if not readers.blank(cell) and (not isinstance(cell, str) or cell not in _SPLITS):
                 raise ValueError(
@@ -202,7 +210,16 @@ class Task:
                 )
             if _SPLITS.get(str(cell)):
                 held_out.append(i)
-        return cls(name, examples, category, held_out)
+        shown = images if any(each is not None for each in images) else None
+        heard = sounds if any(each is not None for each in sounds) else None
+        return cls(name, examples, category, held_out, images=shown, audio=heard)
+
+
+def _seen_from(source: Any, image: Any) -> Any:
+    """An image's path, seen from the folder of the file that names it."""
+    from_file = isinstance(source, (str, os.PathLike)) and isinstance(image, str)
+    is_url = from_file and "://" in image
+    return Path(source).parent / image if from_file and not is_url else image
 
 
 _SPLITS = {"train": False, "held_out": True, "test": True}
@@ -236,6 +253,11 @@ def _example(task: str, i: int, texts: Any) -> Example:
     beside: tuple[Media, ...] = ()
     if isinstance(texts, Example):
         texts, beside = texts[:3], texts.media
+        if not isinstance(beside, tuple) or not all(isinstance(m, Media) for m in beside):
+            raise ValueError(
+                f"{where}: give images and sounds to the task, hw.Task(…, images=[…]), not to an "
+                "example."
+            )
     if isinstance(texts, Mapping):
         raise ValueError(
             f"{where}: an example is (prompt, answer) or (prompt, answer, foil); "

@@ -246,6 +246,22 @@ def test_unequal_numbers_of_heads_are_refused_by_name() -> None:
         hw.load(two_models(num_attention_heads=2), tiny.tokenizer())
 
 
+def test_several_starts_are_refused_and_a_forced_token_is_fed_once() -> None:
+    bart = model("bart")
+    settings = bart.module.generation_config
+    mask = bart.tokenizer.mask_token_id
+    try:
+        settings.forced_bos_token_id = mask
+        (example,) = encode(hw.Task("t", [("ab", "<mask>cd")]), bart).examples
+        assert example.ids[:2] == (2, mask) and mask not in example.ids[2:]
+        settings.forced_bos_token_id = None
+        settings.decoder_start_token_id = [2, 3]
+        with pytest.raises(ValueError, match="several tokens as decoder_start_token_id"):
+            encode(hw.Task("t", [("ab", "cd")]), bart)
+    finally:
+        settings.forced_bos_token_id, settings.decoder_start_token_id = None, None
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_saved_model_is_loaded_whole_by_its_folder(family: str, tmp_path: Path) -> None:
     every_family.build(family, "encoder-decoder").save_pretrained(tmp_path)

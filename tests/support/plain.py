@@ -43,6 +43,9 @@ def log_p(model: hw.Model, example: Encoded, changes: dict[int, Change]) -> floa
         if example.media is not None:
             fed = {} if model.classifier else inputs
             inputs = {**fed, **example.media.tensors}
+            for name, numbers in example.media.by_token.items():
+                more = torch.zeros(1, len(example.ids) - numbers.shape[1], dtype=torch.long)
+                inputs[name] = torch.cat([numbers, more], 1)
         with torch.no_grad():
             logits = model.module(**inputs).logits[0].double()
             logits = logits[None] if model.classifier else logits  # it answers once

@@ -100,6 +100,58 @@ def llava() -> hw.Model:
     return hw.load(drawn(hf.LlavaForConditionalGeneration(config)).double(), processor)
 
 
+VISION = ("<|image_pad|>", "<|vision_start|>", "<|vision_end|>")
+PICTURE = "<|vision_start|><|image_pad|><|vision_end|>"
+"""Where an image stands in a prompt for a Qwen-VL."""
+
+
+class QwenProcessor(hf.ProcessorMixin):  # type: ignore[misc]
+    """Qwen-VL's processor without its side for videos, which needs another package."""
+
+    image_token = VISION[0]
+
+    def __init__(self) -> None:
+        self.tokenizer = copy.deepcopy(tiny.tokenizer())
+        self.tokenizer.add_special_tokens({"additional_special_tokens": list(VISION)})
+        self.image_processor = hf.Qwen2VLImageProcessorPil(
+            patch_size=4, merge_size=2, temporal_patch_size=2, min_pixels=64, max_pixels=1024
+        )
+
+    def __call__(self, text: str, images: Any, return_tensors: str) -> dict[str, Any]:
+        made = self.image_processor(images=images, return_tensors=return_tensors)
+        for grid in made["image_grid_thw"]:
+            text = text.replace(VISION[0], "<piece>" * (int(grid.prod()) // 4), 1)
+        ids = self.tokenizer(text.replace("<piece>", VISION[0]), return_tensors=return_tensors)
+        kinds = (ids["input_ids"] == self.tokenizer.convert_tokens_to_ids(VISION[0])).long()
+        return {**ids, **made, "mm_token_type_ids": kinds}
+
+
+@functools.cache
+def qwen(name: str = "Qwen2VL") -> hw.Model:
+    """A Qwen2-VL or Qwen3-VL with its processor, in float64."""
+    processor = QwenProcessor()
+    pad, start, end = (processor.tokenizer.convert_tokens_to_ids(token) for token in VISION)
+    rope = {"rope_type": "default", "rope_theta": 100.0, "mrope_section": [1, 1, 2]}
+    vision: dict[str, Any] = {"hidden_size": 32, "num_heads": 2, "patch_size": 4}
+    if name == "Qwen2VL":
+        vision |= {"depth": 2, "embed_dim": 32, "mlp_ratio": 2}
+    else:
+        rope["mrope_interleaved"] = True
+        vision |= {"depth": 3, "out_hidden_size": 32, "intermediate_size": 48}
+        vision |= {"num_position_embeddings": 16, "deepstack_visual_indexes": [0, 1]}
+    text = {**_TEXT, "vocab_size": 264, "head_dim": 8, "rope_parameters": rope}
+    config = getattr(hf, f"{name}Config")(
+        text_config=text,
+        vision_config={**vision, "spatial_merge_size": 2, "temporal_patch_size": 2},
+        image_token_id=pad,
+        vision_start_token_id=start,
+        vision_end_token_id=end,
+        video_token_id=263,
+    )
+    module = getattr(hf, f"{name}ForConditionalGeneration")(config)
+    return hw.load(drawn(module).double(), processor)
+
+
 @torch.no_grad()
 def drawn(module: Any) -> Any:
     """Weights wide enough that every head matters, the same in every process."""
