@@ -28,6 +28,9 @@ def main() -> int:
             examine = family_table.examine if of_tokens else classifier_families.examine
             rows = pool.starmap(examine, asked, chunksize=4)
             wrong += [row for row in rows if row.outcome == "wrong"]
+            if sum(row.outcome == "not built" for row in rows) > len(rows) / 2:
+                print(f"{kind}: most families are not built ({rows[0].text}); nothing is written")
+                return 1
             sections += [family_table.section(kind, rows), ""]
         causal = sorted(every_family.MAPPINGS["causal"])
         peer = dict(zip(causal, pool.map(lens.verdict, causal, chunksize=4)))
