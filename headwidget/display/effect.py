@@ -214,9 +214,10 @@ class Effect:
         model = self.meta.get("model", "a model")
         verb = "turned off" if self.factor == 0 else f"multiplied by {self.factor:g}"
         stopped = "; stopped before all was measured" if self.partial else ""
+        way = "raise" if self.factor > 1 else "lower"
         return (
-            f"{model}, heads {verb}: the top heads change their own task's log-probability "
-            f"more than every control in {int(beats.sum())} of {len(beats)} cases{stopped}"
+            f"{model}, heads {verb}: the top heads {way} their own task's log-probability "
+            f"further than every control in {int(beats.sum())} of {len(beats)} cases{stopped}"
         )
 
     def __repr__(self) -> str:

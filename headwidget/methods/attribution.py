@@ -31,7 +31,14 @@ def check(model: Model) -> None:
     why = "follows what every head writes straight to the logits"
     refuse_encoder_decoder(model, "attribution", why)
     refuse_classifier(model, "attribution", why)
-    if not model.family.table and not model.encoder:
+    if model.encoder:
+        raise ValueError(
+            f"attribution follows what a head writes straight to the logits, but {model.name} "
+            f"({model.family.name}) fills in masked tokens through a head of its own, or norms "
+            "its stream after every layer, so there is no such straight way; use "
+            "method='gradient' or 'ablation'."
+        )
+    if not model.family.table:
         straight.find(model)
     if model.final_norm is None:
         raise ValueError(

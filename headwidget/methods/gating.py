@@ -262,8 +262,8 @@ def _check_tasks(model: Model, tasks: Sequence[EncodedTask], options: Gating) ->
         first = task.examples[0]
         if not all(can_share(first, example, model) for example in task.examples[1:]):
             raise ValueError(
-                f"task {task.name!r}: gating fits gates on batches of prompts, and prompts with "
-                "images, or images of several sizes, do not run in one batch; use "
+                f"task {task.name!r}: gating fits gates on batches, and prompts with images, "
+                "or images or sounds of several sizes, do not run in one; use "
                 "method='gradient' or 'ablation'."
             )
 

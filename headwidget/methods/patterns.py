@@ -38,7 +38,7 @@ from torch import Tensor
 
 from headwidget.models import Model, attention, hooks
 from headwidget.models.refusals import refuse_encoder_decoder
-from headwidget.scoring.batch import Batch, batches, correct, forward
+from headwidget.scoring.batch import Batch, batches, can_share, collate, correct, forward
 from headwidget.scoring.contract import Chunk, Job, Method, Report, to_host
 from headwidget.scoring.encode import Encoded, EncodedTask, Specials, plain_ids, specials_around
 from headwidget.scoring.encode import encode as tokenised
@@ -139,6 +139,8 @@ def shows(pattern: str, prompt: Encoded, encoder: bool) -> bool:
 def encode(tasks: Sequence[Task], model: Model, options: Patterns, seed: int) -> list[EncodedTask]:
     """A task for each pattern, with the prompts that show it."""
     encoded = [tokenised(task, model) for task in tasks]
+    if model.classifier:
+        encoded = [_with_positions(task, model) for task in encoded]
     sees_all = model.encoder or model.classifier
     prompts: list[Encoded] = []
     for task in encoded:
@@ -155,6 +157,32 @@ def encode(tasks: Sequence[Task], model: Model, options: Patterns, seed: int) ->
             before = encoded[0].before
             shown.append(EncodedTask(pattern, None, tuple(examples), before, joint_differs))
     return shown
+
+
+def _with_positions(task: EncodedTask, model: Model) -> EncodedTask:
+    """A classifier's task with as many ids as there are patches or frames.
+
+    Sounds of several lengths have several numbers; one forward for each tells.
+    """
+    counted: list[tuple[Encoded, int]] = []  # an example of each size, and its positions
+    examples = []
+    for example in task.examples:
+        same = (count for other, count in counted if can_share(other, example, model))
+        count = next(same, None)
+        if count is None:
+            count = _positions(example, model)
+            counted.append((example, count))
+        examples.append(dataclasses.replace(example, ids=(0,) * count))
+    return dataclasses.replace(task, examples=tuple(examples))
+
+
+def _positions(example: Encoded, model: Model) -> int:
+    """How many patches or frames a classifier makes of an example."""
+    counts: list[int] = []
+    batch = collate([0], [example], model)
+    with hooks.scoring(model), hooks.read(model, lambda _, z: counts.append(z.shape[1])):
+        forward(model, batch)
+    return counts[0]
 
 
 def repeats(model: Model, options: Patterns, seed: int) -> list[Encoded]:
@@ -247,12 +275,6 @@ class Reading:
 
     def see(self, row: int, heads: slice, weights: Tensor) -> None:
         """Add up the cells of some heads' weights, (batch, head, query, key)."""
-        if weights.shape[2] != self.batch.ids.shape[1]:
-            raise ValueError(
-                f"{self.model.name} makes {weights.shape[2]} patches or frames of an input, and "
-                f"made {self.batch.ids.shape[1]} when it was loaded; patterns need inputs of the "
-                "size that its configuration names."
-            )
         where, share, even = (t.to(weights.device) for t in (self.where, self.share, self.even))
         flat = weights.flatten(2)  # (batch, head, query x key)
         index = where[:, None].expand(-1, flat.shape[1], -1)

@@ -67,16 +67,21 @@ class Relations:
             raise ValueError(f"bias must be True or False; got {self.bias!r}.")
 
 
-def check(model: Model) -> None:
-    """Relations need the weights of a decoder."""
+def check_kind(model: Model, method: str = "relations") -> None:
+    """Refuse a model that is no decoder."""
     why = "reads what a head makes of a word in one stream of tokens"
-    refuse_encoder_decoder(model, "relations", why)
-    refuse_classifier(model, "relations", why)
+    refuse_encoder_decoder(model, method, why)
+    refuse_classifier(model, method, why)
     if model.encoder:
         raise ValueError(
-            f"relations reads what a head writes towards the next token, but {model.name} "
+            f"{method} reads what a head writes towards the next token, but {model.name} "
             f"({model.family.name}) predicts masked ones."
         )
+
+
+def check(model: Model) -> None:
+    """Relations need the weights of a decoder."""
+    check_kind(model)
     weights.unembedding(model)
     for layer in model.layers:
         layer.w_o()

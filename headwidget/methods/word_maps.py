@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from headwidget.methods import extremes
-from headwidget.methods.relations import Relations, check, encode, rule, with_mlp
+from headwidget.methods.relations import Relations, check, check_kind, encode, rule, with_mlp
 from headwidget.models import Layer, Model, hooks, mlp_search, value_search, weights
 from headwidget.scores import HeadScores
 from headwidget.scores.record import tells_weights
@@ -214,6 +214,7 @@ def salient(
     """
     import pandas as pd
 
+    check_kind(model, "hw.salient")
     where = _layer(model, layer, head)
     for name, count in (("tokens", tokens), ("to", to)):
         if type(count) is not int or not 0 < count <= model.vocabulary:

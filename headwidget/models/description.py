@@ -49,7 +49,9 @@ def describe(model: Model) -> str:
         *_projections(model),
     ]
     if (others := len(model.blocks) - layers) > 0 and not model.encoder_decoder:
+        numbers = ", ".join(str(layer.index) for layer in model.layers)
         lines.append(f"{others} blocks without self-attention heads: run, not scored")
+        lines.append(f"scored blocks: {numbers} (scores.layers, the layers of all scores)")
     if model.layers[0].turns > 1:
         lines.append("layers share their modules: a layer is one of the calls in a forward")
     kinds = Counter(layer.kind for layer in model.layers if layer.kind)
@@ -58,8 +60,19 @@ def describe(model: Model) -> str:
         lines.append(f"kinds: {counts} layers")
     for kind, count in kinds_of_heads(model).items():
         lines.append(f"{KINDS[kind]} in {count} of {layers} layers")
+    if model.family.head == "image-text":
+        lines.append(_images(model))
     lines.append(f"answers: {_ANSWERS[model.family.head]}")
     return "\n".join(lines)
+
+
+def _images(model: Model) -> str:
+    """Whether images can be fed, and how they are written."""
+    if not hasattr(model.processor, "image_processor"):
+        return "images: none, as it was loaded with a tokenizer and no processor"
+    token = getattr(model.processor, "image_token", None)
+    written = f", written {token!r} in a prompt" if token else ""
+    return f"images: fed{written}; the heads that read them run and are not scored"
 
 
 def _projections(model: Model) -> list[str]:
@@ -73,6 +86,10 @@ def _projections(model: Model) -> list[str]:
     for section, count in model.sections:
         name = re.sub(r"\.0\.", ".*.", model.layers[row].name, count=1)
         what = "cross-attention" if section == "cross" else section
-        lines.append(f"{what}: rows {row} to {row + count - 1}, output projections {name}")
+        letter = section[0].upper()
+        lines.append(
+            f"{what}: rows {row} to {row + count - 1}, called {letter}0 to {letter}{count - 1}, "
+            f"output projections {name}"
+        )
         row += count
     return lines

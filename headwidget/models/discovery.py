@@ -309,6 +309,6 @@ def _no_heads(module: nn.Module, text: Any, fused: bool) -> str:
         )
     return (
         f"{type(module).__name__} has no attention heads to score: in a forward of "
-        f"{fed_words(module)}, no softmax over tokens was seen (a state-space or recurrent model, "
-        "or attention over other pieces than tokens)."
+        f"{fed_words(module)}, no softmax over tokens was seen (a state-space, recurrent or "
+        "convolutional model, or attention over other pieces than tokens)."
     )

@@ -33,8 +33,8 @@ PRODUCTS = (torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bm
 
 
 IN_PIECES = (
-    "attention is computed in windows of the input, or over a part of it, not over all its patches "
-    "or frames, so headwidget cannot follow its heads from layer to layer."
+    "{name} cannot be scored: attention is computed in windows of the input, or over a part of it, "
+    "not over all its patches or frames, so headwidget cannot follow its heads from layer to layer."
 )
 
 
@@ -236,8 +236,8 @@ def _watched(module: nn.Module, trace: Trace, keep: bool = False) -> Altered:
     def fuse() -> None:
         trace.fused = True
 
-    lengths = fed_lengths(module)
-    mode = Altered(lambda undo: entered(_Attention(attend, fuse, lengths, keep), undo))
+    lengths, name = fed_lengths(module), type(module).__name__
+    mode = Altered(lambda undo: entered(_Attention(attend, fuse, lengths, keep, name), undo))
     return hooks.together(hooks.watch_all(module, enter, leave), mode)
 
 
@@ -286,8 +286,10 @@ class _Attention(TorchFunctionMode):
         fuse: Callable[[], None],
         lengths: tuple[int, ...] | None,
         keep: bool,
+        name: str,
     ) -> None:
         super().__init__()
+        self.name = name
         self.tell, self.fuse, self.lengths, self.keep = tell, fuse, lengths, keep
         self.without_values: Attended | None = None
 
@@ -297,7 +299,7 @@ class _Attention(TorchFunctionMode):
             self.fuse()
         if (heads := attention_heads(func, out, 2, self.lengths)) is None:
             if self.lengths is None and _in_pieces(func, out, 2):
-                raise Refused(IN_PIECES)
+                raise Refused(IN_PIECES.format(name=self.name))
             if self.without_values is not None and func in PRODUCTS and _reached(args[0]):
                 self._note_values(self.without_values, args[1], out)
                 self.without_values = None
@@ -306,7 +308,7 @@ class _Attention(TorchFunctionMode):
         if sdpa:
             key = args[1].mT if len(args) > 1 else (kwargs or {})["key"].mT
         if self.lengths is None and key.shape[-1] < out.shape[-2]:
-            raise Refused(IN_PIECES)
+            raise Refused(IN_PIECES.format(name=self.name))
         attended = self.tell(heads, int(out.shape[-2]), int(key.shape[-1]))
         if self.keep and sdpa:
             self._note_values(attended, args[2] if len(args) > 2 else (kwargs or {})["value"], out)

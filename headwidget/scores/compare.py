@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headwidget.scores import common_grid, head_scores, validation
+from headwidget.scores import common_grid, head_scores, provenance, validation
 from headwidget.scores.common_grid import Grid, Wide
 from headwidget.scores.head_scores import HeadScores
 from headwidget.scores.record import ComparedSide, Comparison, Record, TaskRecord
@@ -67,6 +67,7 @@ def difference(
     sources = (a, b)
     sides = [_open(source) for source in sources]
     side_names = _names(sources, sides, names)
+    _check_sections(sides, side_names)
     plan = _Plan(
         sides,
         side_names,
@@ -78,6 +79,20 @@ def difference(
     for task in plan.titles:
         plan.add(task)
     return plan.scores()
+
+
+def _check_sections(sides: Sequence[HeadScores], names: Sequence[str]) -> None:
+    """Refuse rows that are other stacks: an encoder's layer is no decoder's."""
+    rows = [provenance.sections(side) for side in sides]
+    if rows[0] != rows[1]:
+        words = [
+            " + ".join(f"{count} {name}" for name, count in each) or "one stack of layers"
+            for each in rows
+        ]
+        raise ValueError(
+            f"{names[0]} has rows of {words[0]}, and {names[1]} of {words[1]}: they cannot be laid "
+            "on each other. Compare models with the same stacks."
+        )
 
 
 def heads_at(scores: HeadScores, task: str, layer: int, head: int) -> dict[str, tuple[int, int]]:

@@ -89,7 +89,11 @@ def describe(
                 sentences.append(f"{name} ({aspect}): {verdict}")
     sizes = {s.shape[0] * s.shape[1] for s in scores_by_name.values()}
     of = " or ".join(str(size) for size in sorted(sizes))
-    return f"Head {place[0]}.{place[1]}, of {of}: {'; '.join(sentences)}."
+    first = next(iter(scores_by_name.values()))
+    name = f"{place[0]}.{place[1]}"
+    if provenance.sections(first):
+        name += f" ({provenance.head_name(first, *place)})"
+    return f"Head {name}, of {of}: {'; '.join(sentences)}."
 
 
 def _layer_and_head(layer: Any, head: Any) -> tuple[Any, Any]:

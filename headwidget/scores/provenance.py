@@ -121,8 +121,8 @@ def axes(scores: HeadScores) -> list[str]:
     """What rows and columns are called: "Layer" and "Head" where the record has no other names."""
     if scores.record.axes:
         return list(scores.record.axes)
-    letters = [f"{name[0].upper()} {name}" for name, _ in sections(scores)]
-    return [f"Layer ({', '.join(letters)})" if letters else "Layer", "Head"]
+    stacks = ", ".join(name for name, _ in sections(scores))
+    return [stacks.capitalize() or "Layer", "Head"]
 
 
 def sections(scores: HeadScores) -> tuple[tuple[str, int], ...]:

@@ -116,7 +116,7 @@ class _Continuation(NamedTuple):
 
 def _encoded(model: Model, example: Example, ids: _Ids, specials: Specials, where: str) -> Encoded:
     """One example, checked."""
-    _check_answer(example, ids.answer, where)
+    _check_answer(model, example, ids.answer, ids.foil, where)
     if not ids.prompt and not specials.before:
         raise ValueError(
             f"{where}: the prompt {example.prompt!r} tokenises to nothing; the model needs at "
@@ -149,12 +149,23 @@ def _label(example: Example, text: str, where: str) -> str:
     return f"{text} [{', '.join(names)}]" if names else text
 
 
-def _check_answer(example: Example, answer: Sequence[int], where: str) -> None:
+def _check_answer(
+    model: Model, example: Example, answer: Sequence[int], foil: Sequence[int], where: str
+) -> None:
     if not answer:
         raise ValueError(
             f"{where}: the answer {example.answer!r} tokenises to nothing; write one that the "
             "model can say."
         )
+    tokenizer = model.tokenizer
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    for what, text, ids in (("answer", example.answer, answer), ("foil", example.foil, foil)):
+        if text is not None and unknown in ids and tokenizer.unk_token not in text:
+            raise ValueError(
+                f"{where}: the {what} {text!r} has a piece that the tokenizer does not know "
+                f"({tokenizer.unk_token}), so another word would be scored; is it this model's "
+                "tokenizer?"
+            )
 
 
 def _check_tokens(model: Model, fed: Sequence[int], said: Sequence[int], where: str) -> None:
@@ -213,7 +224,7 @@ def _encode_sources(task: Task, model: Model) -> EncodedTask:
     for i, example in enumerate(task.examples):
         where = f"task {task.name!r}, example {i}"
         (begin, answer), (foil_begin, foil_ids) = answers[i], foils[i]
-        _check_answer(example, answer, where)
+        _check_answer(model, example, answer, foil_ids, where)
         if not sources[i]:
             raise ValueError(f"{where}: the prompt {example.prompt!r} tokenises to nothing.")
         if begin != foil_begin:
@@ -244,7 +255,7 @@ def _encode_sources(task: Task, model: Model) -> EncodedTask:
 
 def _said(tokenizer: Any, texts: list[str]) -> list[tuple[list[int], list[int]]]:
     """Each text as a decoder says it: the special tokens that it begins with, and the rest."""
-    special = set(getattr(tokenizer, "all_special_ids", ()))
+    special = set(getattr(tokenizer, "all_special_ids", ())) - {tokenizer.unk_token_id}
     said = []
     for ids in tokenizer(text_target=texts, add_special_tokens=False)["input_ids"]:
         begin = next((i for i, token in enumerate(ids) if token not in special), len(ids))

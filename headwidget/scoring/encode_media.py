@@ -106,6 +106,7 @@ def with_images(
     the prompt, so they are left out.
     """
     images = [_opened(media, where) for media in example.media]
+    _check_count(model, example.prompt, len(images), where)
     made = _processed(
         model,
         f"{where}: the processor of {model.name} cannot read the prompt with its "
@@ -128,6 +129,17 @@ def with_images(
     inputs = _inputs(model, made, ids, placeholder)
     behind = len(after) if after and tokens[-len(after) :] == list(after) else 0
     return tokens[: len(tokens) - behind], inputs
+
+
+def _check_count(model: Model, prompt: str, images: int, where: str) -> None:
+    """Refuse another number of places for images than there are images."""
+    token = getattr(model.processor, "image_token", None)
+    places = prompt.count(token) if token else images
+    if places not in (0, images):  # a processor may put the only one itself
+        raise ValueError(
+            f"{where}: the prompt has {places} places for images ({token!r}) and {images} images; "
+            "give one for each place."
+        )
 
 
 def check_no_place(model: Model, tokens: Sequence[int], where: str) -> None:
@@ -240,10 +252,10 @@ def _check_one(model: Model, example: Example, where: str) -> None:
             f"{where}: {model.name} classifies one {wanted} an example; give the task "
             f"hw.Task(name, [(a name, a class), …], {what})."
         )
-    if model.processor is None or not callable(model.processor):
+    if hasattr(model.processor, "convert_ids_to_tokens") or not callable(model.processor):
         raise ValueError(
-            f"{model.name} was loaded without its image processor or feature extractor; give it: "
-            "hw.load(model, processor)."
+            f"{model.name} was loaded with a {type(model.processor).__name__} and needs its image "
+            "processor or feature extractor: hw.load(model, processor)."
         )
 
 
@@ -276,8 +288,18 @@ def _check_read_to_its_end(model: Model, media: Media, fed: Tensor, where: str) 
     if torch.equal(fed, again):
         raise ValueError(
             f"{where}: the sound has {len(samples)} samples, and the processor of {model.name} "
-            "cuts its end off; cut it yourself, to what the model reads."
+            f"cuts its end off{_longest(model)}; cut it yourself."
         )
+
+
+def _longest(model: Model) -> str:
+    """How many samples a feature extractor reads, where it says."""
+    extractor = getattr(model.processor, "feature_extractor", model.processor)
+    samples = getattr(extractor, "n_samples", None)
+    frames = getattr(extractor, "max_length", None)
+    if samples is None and type(frames) is int:  # frames of 10 ms
+        samples = frames * extractor.sampling_rate // 100
+    return "" if samples is None else f" (it reads about {samples})"
 
 
 def _sound(model: Model, media: Media, where: str) -> dict[str, Any]:
@@ -307,8 +329,10 @@ def class_number(model: Model, name: str, what: str, where: str) -> int:
             return numbers[0]
     if name.strip().isdecimal() and int(name) < model.vocabulary:
         return int(name)
-    close = get_close_matches(name, known, n=3) or list(known)[:3]
+    close = get_close_matches(name, known, n=3)
+    listed = ", ".join(map(repr, list(known)[:8])) + (", …" if len(known) > 8 else "")
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"they are {listed}."
     raise ValueError(
         f"{where}: the {what} {name!r} is not one of the {len(known)} classes of {model.name}; "
-        f"did you mean {' or '.join(map(repr, close))}?"
+        f"{hint}"
     )

@@ -15,7 +15,7 @@ import { listen } from "./pointer";
 const NEAR = "160px";
 
 /** About how wide a letter of an axis' name is. */
-const LETTER = 8;
+const LETTER = 7;
 
 /** A panel for the map of that number. */
 export function heatmap(number: number): Panel<MapSource> {

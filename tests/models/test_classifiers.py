@@ -124,8 +124,12 @@ def test_sounds_of_several_lengths_do_not_disturb_each_other() -> None:
     task = hw.Task("t", [("long", "dog"), ("short", "cat")], audio=[(rate, long), (rate, short)])
     ours = hw.score(model, task, "ablation", progress=False).values("t")
     np.testing.assert_allclose(ours, ablation_by_loop(model, task), rtol=1e-3, atol=1e-5)
-    with pytest.raises(ValueError, match="patches or frames"):
-        hw.score(model, task, "patterns", progress=False)
+    scores = hw.score(model, task, "patterns", progress=False)
+    for run, example in enumerate(encode(task, model).examples):
+        assert example.media is not None
+        weights = attention.weights(model, example.media.tensors, 1)[0]  # (head, query, key)
+        first = weights[:, 2:, 0].mean(-1).numpy()
+        np.testing.assert_allclose(scores.values("First token")[run, 1], first, rtol=1e-4)
 
 
 def test_images_that_affect_each_other_in_a_batch_run_alone() -> None:
@@ -182,6 +186,17 @@ def test_windows_of_an_image_are_refused() -> None:
         hw.load(hf.SwinForImageClassification(config).eval(), seeing.image_processor())
 
 
+@pytest.mark.parametrize("family", ["vit", "ast"])
+def test_salient_is_refused_by_its_own_name(family: str) -> None:
+    with pytest.raises(ValueError, match="hw.salient reads .* names the class of"):
+        hw.salient(seeing.classifier(family), 0, 0)
+
+
+def test_a_tokenizer_is_no_processor_of_images() -> None:
+    vit = hw.load(seeing.classifier("vit").module, tiny.tokenizer())
+    refused(vit, seeing.task("vit"), "needs its image processor or feature extractor")
+
+
 def test_attention_to_fewer_patches_is_refused() -> None:
     sizes = {"num_encoder_blocks": 2, "depths": [1, 1], "hidden_sizes": [16, 16]}
     stages = {"num_attention_heads": [2, 2], "patch_sizes": [4, 2], "strides": [4, 2]}
@@ -219,6 +234,7 @@ def test_bad_tasks_are_sentences_before_any_forward() -> None:
     refused(vit, hw.Task("t", names, audio=seeing.sounds(1)), "classifies one image")
     refused(vit, hw.Task("t", names, images=[image * 2]), "classifies one image")
     refused(vit, hw.Task("t", [("a", "dgo")], images=image), "'dgo' is not one of the 5 .*'dog'")
+    refused(vit, hw.Task("t", [("a", "zebra")], images=image), "they are 'cat', 'dog', 'cow'")
     refused(vit, hw.Task("t", [("a", "dog", " dog")], images=image), "the same class")
     refused(vit, seeing.task("vit"), "has no such position", where="last")
     (_, samples), *_ = seeing.sounds(1)

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
 import headwidget as hw
 from headwidget.display import wire
@@ -177,7 +180,7 @@ def test_sections_travel_with_the_scores(tmp_path: Path) -> None:
     assert list(again.to_pandas()["layer_name"].unique()) == labels
     header, _ = wire.encode(again)
     assert header["sections"] == SECTIONS
-    assert header["axes"] == ["Layer (E encoder, D decoder, C cross)", "Head"]
+    assert header["axes"] == ["Encoder, decoder, cross", "Head"]
     assert len(again.figure().axes) > 0
 
 
@@ -275,3 +278,34 @@ def test_a_decoder_that_was_saved_alone_is_loaded_alone(tmp_path: Path) -> None:
     every_family.build("bart", "causal").save_pretrained(tmp_path)
     tiny.tokenizer().save_pretrained(tmp_path)
     assert type(hw.load(tmp_path).module).__name__ == "BartForCausalLM"
+
+
+def test_stacks_of_other_sizes_are_not_laid_on_each_other() -> None:
+    whole = hw.score(model("t5"), TASK, "gradient", progress=False)
+    decoder = hw.load(every_family.build("granite"), tiny.tokenizer())
+    alone = hw.score(decoder, TASK, "gradient", progress=False)
+    same = hw.difference(whole, whole, names=("a", "b"))
+    assert same.shape == whole.shape
+    with pytest.raises(ValueError, match="4 encoder . 4 decoder . 4 cross, and .* one stack"):
+        hw.difference(whole, alone)
+
+
+def test_a_head_is_called_as_the_maps_call_it() -> None:
+    scores = hw.score(model("t5"), TASK, "gradient", progress=False)
+    assert hw.describe(scores, 4, 1).startswith("Head 4.1 (D0 H1), of 48")
+    assert "decoder: rows 4 to 7, called D0 to D3" in model("t5").describe()
+
+
+def test_an_answer_that_the_tokenizer_does_not_know_is_refused() -> None:
+    words = Tokenizer(WordLevel({"<unk>": 0, "the": 1, "cat": 2, "<pad>": 3}, unk_token="<unk>"))
+    words.pre_tokenizer = Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=words, unk_token="<unk>", pad_token="<pad>"
+    )
+    t5 = hw.load(model("t5").module, tokenizer)
+    llama = hw.load(tiny.build("llama"), tokenizer)
+    for loaded in (t5, llama):
+        assert encode(hw.Task("t", [("the", "cat")]), loaded).examples
+        for answer, foil in (("zebra", "cat"), ("cat", "zebra"), ("the zebra", "cat")):
+            with pytest.raises(ValueError, match="a piece that the tokenizer does not know"):
+                encode(hw.Task("t", [("the", answer, foil)]), loaded)

@@ -225,7 +225,7 @@ def refused(model: hw.Model, prompt: str, words: str, method: str = "ablation") 
 def test_what_cannot_be_read_is_a_sentence() -> None:
     model = seeing.llava()
     refused(model, "what", "no place for it. Write '<image>'")
-    refused(model, "<image><image>what", "cannot read the prompt with its image")
+    refused(model, "<image><image>what", "2 places for images .'<image>'. and 1 images")
     refused(model, "<image>what", "gating fits gates on batches", "gating")
     refused(hw.load(model.module, model.tokenizer), "<image>what", "load it with its processor")
     refused(hw.load(tiny.build("llama"), tiny.tokenizer()), "what", "reads text only")
