@@ -31,7 +31,7 @@ def check(model: Model) -> None:
     why = "follows what every head writes straight to the logits"
     refuse_encoder_decoder(model, "attribution", why)
     refuse_classifier(model, "attribution", why)
-    if model.encoder:
+    if model.encoder and not model.family.table:
         raise ValueError(
             f"attribution follows what a head writes straight to the logits, but {model.name} "
             f"({model.family.name}) fills in masked tokens through a head of its own, or norms "

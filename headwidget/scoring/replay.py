@@ -139,7 +139,7 @@ class Replay:
                 first_hidden.append(hidden)
             if self._check_links:
                 self.linked = self.linked and all(_is_same(hidden, *last) for last in before)
-                before[:] = [(_first(out), _first(out)._version)]
+                before[:] = [(_first(out), _version(_first(out)))]
             calls.append(_Call(tuple(rest), kwargs, isinstance(out, tuple)))
 
         with hooks.together(*(hooks.watch(block, see) for block in self.model.blocks)):
@@ -365,9 +365,14 @@ def _passes_on(call: _Call, answer: Tensor | None = None) -> Callable[..., Any]:
     return forward
 
 
+def _version(tensor: Tensor) -> int:
+    """How often a tensor was changed in place; 0 under inference mode, which does not count."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
 def _is_same(hidden: Tensor, out: Tensor, version: int) -> bool:
     """Is what a block reads what the one before gave, and was that not changed meanwhile?"""
-    if out._version != version or hidden.shape != out.shape:
+    if _version(out) != version or hidden.shape != out.shape:
         return False
     return hidden is out or torch.equal(hidden.to(out.device), out)
 

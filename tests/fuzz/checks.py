@@ -12,6 +12,7 @@ import torch
 
 import headwidget as hw
 from headwidget.methods import patterns, probe
+from headwidget.models.families import Family
 from headwidget.scoring.encode import Encoded, encode
 from tests.support import plain_gating, plain_weights
 from tests.support.compositions import Composition, relation
@@ -79,6 +80,8 @@ class _Sizes:
         self.tokenizer, self.encoder = held.tokenizer, held.encoder
         self.vocabulary = held.base.config.get_text_config().vocab_size
         self.context, self.name, self.encoder_decoder = None, held.family, False
+        self.classifier, self.processor, self.readable = False, held.tokenizer, self.vocabulary
+        self.config, self.family = held.base.config, Family(held.family, "")
 
 
 Ask = Callable[[Asked], Any]

@@ -70,7 +70,7 @@ def test_a_model_in_words() -> None:
     assert "zebra, found by structure, proven on load" in text
     assert "3 layers with attention x 4 heads of 12, 2 key-value heads" in text
     assert "sliding attention in 2, full attention in 1 layers" in text
-    assert "1 blocks without attention heads" in by_structure(fresh("jamba")).describe()
+    assert "1 blocks without self-attention heads" in by_structure(fresh("jamba")).describe()
 
 
 # ---- the straight way to the logits ----

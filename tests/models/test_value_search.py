@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import headwidget as hw
 from headwidget.methods.relations import Pairs, Relations
 from headwidget.models import hooks, mlp_search, tracing, value_search, weights
-from tests.support import every_family, left_alone, tiny
+from tests.support import every_family, left_alone, small_configs, tiny
 from tests.support.own_model import fresh, load
 from tests.support.words import VOCABULARY, following, ids, tokenizer
 
@@ -32,7 +32,7 @@ def built(family: str, **settings: Any) -> Any:
     """A tiny model in float64, so that equal ranks are no matter of rounding."""
     if settings:
         kind = transformers.AutoConfig.for_model
-        config = kind(family, **{**every_family._small(kind(family)), **settings})
+        config = kind(family, **{**small_configs.small_sizes(kind(family)), **settings})
         torch.manual_seed(0)
         module = type(every_family.build(family))(config).eval()
         every_family._draw(module)

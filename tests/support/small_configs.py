@@ -237,6 +237,7 @@ _MORE: dict[str, dict[str, Any]] = {
     "unlimited_ocr_sam_vision_model": {"downsample_channels": [32, 32]},
     "glmga_text": _rotations(1, 1, 0),
     # towers for images that need another package; they do not run
+    "exaone4_5": {"image_token_id": 3},  # its own is a letter's here
     "fast_vlm": {"vision_config": _TOWER},
     "perception_lm": {"vision_config": _TOWER},
     "muse_spark_audio": {"hidden_sizes": [32] * 4, "patch_sizes": [4, 2, 2, 2]},
