@@ -214,8 +214,8 @@ def salient(
     """
     import pandas as pd
 
-    check_kind(model, "hw.salient")
     where = _layer(model, layer, head)
+    check_kind(model, "hw.salient")
     for name, count in (("tokens", tokens), ("to", to)):
         if type(count) is not int or not 0 < count <= model.vocabulary:
             raise ValueError(f"{name} is a number of tokens, 1 or more; got {count!r}.")
