@@ -59,7 +59,9 @@ class Histogram(Chart):
         maps = [now.strength(task) for task in now.tasks]
         strengths = np.array(maps, np.float64).ravel()  # (task x layer x head,)
         masks = [mask for mask in map(now.passes, now.tasks) if mask is not None]
-        passes = np.array(masks, bool).ravel()
+        there = ~np.isnan(strengths)  # heads that were measured
+        passes = np.array(masks, bool).ravel()[there if masks else slice(None)]
+        strengths = strengths[there]
         low, high = self._ends = _ends(strengths)
         edges = np.linspace(low, high, BINS + 1)
         every = np.histogram(strengths, edges)[0]

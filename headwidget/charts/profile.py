@@ -48,7 +48,8 @@ class LayerProfile(Chart):
         looks = {task: look(order.index(task)) for task in now.tasks}
         along = {task: _along(now, task, of) for task in now.tasks}  # each (layer,)
         values = np.array([*along.values()] or [np.zeros(1)])
-        low, high = float(min(values.min(), 0.0)), float(max(values.max(), 0.0))
+        values = values[~np.isnan(values)]  # a layer that was not measured is a gap
+        low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
         layers = np.array(now.scores.layers, np.float64)
         with together(self._x, self._y, self._across, self._up, *self.lines):
             self._x.min = float(layers.min())
@@ -80,9 +81,11 @@ def _along(now: Shown, task: str, of: Of) -> np.ndarray:
         counts: np.ndarray = passes.sum(axis=1).astype(np.float64)
         return counts
     numbers = now.number(task).astype(np.float64)  # (layer, head)
+    there = ~np.isnan(numbers)
     if of == "mean":
-        mean: np.ndarray = numbers.mean(axis=1)
+        with np.errstate(invalid="ignore"):  # a layer that was not measured has no mean
+            mean: np.ndarray = numbers.sum(axis=1, where=there) / there.sum(axis=1)
         return mean
-    strongest = np.abs(numbers).argmax(axis=1)  # (layer,)
+    strongest = np.where(there, np.abs(numbers), -1.0).argmax(axis=1)  # (layer,)
     values: np.ndarray = numbers[np.arange(len(numbers)), strongest]
     return values

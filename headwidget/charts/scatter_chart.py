@@ -17,6 +17,8 @@ from headwidget.scores import HeadScores, provenance
 LISTED = 8
 """So many selected heads are named; of more, only the count."""
 
+Wide = npt.NDArray[np.float64]
+
 
 class Scatter(Chart):
     """A dot a head. What the lasso goes round is selected; what is selected is orange."""
@@ -25,6 +27,7 @@ class Scatter(Chart):
         self, explorer: ExplorerBase, other: ExplorerBase | HeadScores | None, x: str, y: str
     ) -> None:
         self.explorer, self.other, self.x, self.y = explorer, other, x, y
+        self._heads = np.zeros(0, np.intp)  # the place of each dot's head in the flat map
         self._x, self._y = bqplot.LinearScale(), bqplot.LinearScale()
         scales = {"x": self._x, "y": self._y}
         self.dots = bqplot.Scatter(
@@ -68,8 +71,10 @@ class Scatter(Chart):
             return
         sides = ((here, self.x), (there, self.y))
         across, up = (now.number(task).ravel().astype(np.float64) for now, task in sides)
+        dot_of = self._find_dots(across, up)
+        across, up = across[self._heads], up[self._heads]
         places = [_place(here.scores, layer, head) for layer, head in self.explorer.selected]
-        at = [place for place in places if place is not None]
+        at = [dot_of[place] for place in places if place in dot_of]
         with together(self._x, self._y, self.dots, self.chosen, self._across, self._up):
             for side, values in ((self._across, across), (self._up, up)):
                 span(side, *_ends(values))
@@ -81,6 +86,11 @@ class Scatter(Chart):
         if here.scores.method != there.scores.method:
             versus = f"{self.x}: {here.scores.method} against {there.scores.method}"
         self._set_text(versus, correlation(across, up), self._selection())
+
+    def _find_dots(self, across: Wide, up: Wide) -> dict[int | None, int]:
+        """A dot for every head that was measured on both sides: the heads' places, and back."""
+        self._heads = np.flatnonzero(~np.isnan(across) & ~np.isnan(up))
+        return {int(place): dot for dot, place in enumerate(self._heads)}
 
     def _there(self) -> Shown:
         """What is on the axis up: the other explorer, or other scores with this one's settings."""
@@ -107,7 +117,7 @@ class Scatter(Chart):
         if change["new"] is None:
             return
         heads, layers = self.explorer.shown.shape[1], self.explorer.shown.layers
-        places = _places(change["new"], len(layers) * heads)
+        places = [int(self._heads[dot]) for dot in _places(change["new"], len(self._heads))]
         self.explorer.selected = [[layers[place // heads], place % heads] for place in places]
         self.dots.selected = None  # so that the same lasso can be drawn again
         self.figure.interaction = None  # bqplot's own reset would say that nothing is selected
@@ -135,7 +145,7 @@ def _size(scores: HeadScores) -> str:
     return f"{len(layers)} layers ({layers[0]} to {layers[-1]}) of {scores.shape[1]} heads"
 
 
-def correlation(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> str:
+def correlation(a: Wide, b: Wide) -> str:
     """The rank correlation in words.
 
     >>> correlation(np.array([1.0, 2.0, 3.0]), np.array([1.0, 4.0, 9.0]))
@@ -146,7 +156,7 @@ def correlation(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> str:
     return f"rank correlation {text} ({count} heads)"
 
 
-def spearman(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> tuple[float, int]:
+def spearman(a: Wide, b: Wide) -> tuple[float, int]:
     """Spearman's rank correlation, and over how many pairs.
 
     Ties share their mean rank; a pair with a number missing is left out.
@@ -161,10 +171,10 @@ def spearman(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> tuple[fl
     return (float(np.clip(x @ y / size, -1.0, 1.0)) if size > 0 else float("nan")), int(both.sum())
 
 
-def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _ranks(values: Wide) -> Wide:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks: npt.NDArray[np.float64] = (last - (counts - 1) / 2.0)[inverse.ravel()]
+    ranks: Wide = (last - (counts - 1) / 2.0)[inverse.ravel()]
     return ranks
 
 
@@ -185,8 +195,8 @@ def _place(scores: HeadScores, layer: int, head: int) -> int | None:
     return scores.layers.index(layer) * scores.shape[1] + head
 
 
-def _ends(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+def _ends(values: Wide) -> tuple[float, float]:
     """An axis with a little room, so that no dot lies on its edge."""
-    low, high = float(values.min()), float(values.max())
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     room = 0.04 * (high - low) or 0.5
     return low - room, high + room

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from headwidget.display import settings
 from headwidget.display.settings import Settings
 from headwidget.display.views import VIEWS
@@ -43,8 +45,9 @@ class Shown:
 
     @property
     def heads(self) -> int:
-        """How many heads the model has."""
-        return math.prod(self.scores.shape)
+        """How many heads were measured in a task shown."""
+        there = [self.scores.measured(task) > 0 for task in self.tasks]
+        return int(np.logical_or.reduce(there).sum()) if there else math.prod(self.scores.shape)
 
     @property
     def view(self) -> View:
@@ -110,7 +113,7 @@ def shown(explorer: ExplorerBase) -> Shown:
     """
     scores = explorer.shown
     asked = Settings(**{name: getattr(explorer, name) for name in settings.NAMES})
-    scored = [name for name in scores.tasks if name not in scores.record.unscored]
+    scored = [name for name in scores.tasks if scores.measured(name).any()]
     tasks = tuple(name for name in asked.tasks or () if name in scored)
     alone = asked.task if asked.task in scored else None
     asked = replace(asked, tasks=tasks, task=alone)

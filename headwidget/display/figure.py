@@ -98,17 +98,20 @@ def table(picture: Picture) -> np.ndarray:
 
 
 def cells(panel: Panel, picture: Picture) -> np.ndarray:
-    """The colour of each cell, dimmed where its head does not pass.
+    """The colour of each cell, dimmed where its head does not pass, white where not measured.
 
     (layer, head, 3) bytes, or (head, layer, 3) with layers along x.
     """
     colours, span = table(picture), picture.range
     last = len(colours) - 1
-    place = (panel.values.astype(np.float64) - span.low) * (last / (span.high - span.low))
+    missing = np.isnan(panel.values)
+    values = np.where(missing, span.low, panel.values).astype(np.float64)
+    place = (values - span.low) * (last / (span.high - span.low))
     out: np.ndarray = colours[np.floor(place + 0.5).clip(0, last).astype(int)]
     if panel.passes is not None:
         dim = np.floor(255 * (1 - DIMMED) + DIMMED * out + 0.5).astype(np.uint8)
         out = np.where(panel.passes[:, :, None], out, dim)
+    out = np.where(missing[:, :, None], np.uint8(255), out)
     return out.swapaxes(0, 1) if picture.layers_on == "x" else out
 
 
@@ -146,6 +149,7 @@ def _draw_panel(drawing: Figure, picture: Picture, grid: figure_layout.Grid, ind
     row, column = grid.slots[index]
     axes = _placed(drawing, grid.left + column * grid.pitch, grid.tops[row], *grid.pixels)
     axes.imshow(cells(picture.panels[index], picture), interpolation="nearest", aspect="auto")
+    _hatch(axes, picture.panels[index], picture)
     _title(axes, grid.titles[index], grid.counts[index], grid.width)
     axes.set_xticks(grid.x.ticks, grid.x.names)
     axes.set_yticks(grid.y.ticks, grid.y.names)
@@ -160,6 +164,20 @@ def _draw_panel(drawing: Figure, picture: Picture, grid: figure_layout.Grid, ind
     if not any((below, column) in grid.slots for below in range(row + 1, len(grid.tops))):
         label = fitted(grid.x.label, LABEL, grid.pitch, 1)
         axes.set_xlabel(label, fontsize=LABEL, labelpad=2, **PLAIN)
+
+
+def _hatch(axes: Axes, panel: Panel, picture: Picture) -> None:
+    """Stripes over the heads that were not measured."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    missing = np.isnan(panel.values)  # (layer, head)
+    rows, columns = np.nonzero(missing if picture.layers_on == "y" else missing.T)
+    if not len(rows):
+        return
+    squares = [Rectangle((x - 0.5, y - 0.5), 1, 1) for y, x in zip(rows, columns)]
+    stripes = PatchCollection(squares, facecolor="none", edgecolor=GREY, linewidth=0, hatch="/////")
+    axes.add_collection(stripes)
 
 
 def _placed(drawing: Figure, left: float, top: float, pixels_x: int, pixels_y: int) -> Axes:

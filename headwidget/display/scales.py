@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headwidget.scores.missing import known
+
 if TYPE_CHECKING:
     from headwidget.scores.reduce import Array
 
@@ -41,7 +43,8 @@ def colour_range(maps: Sequence[Array], signed: bool, cap: float | str | None = 
     strong heads would otherwise make all others look alike. Signed scores reach as far on
     both sides of zero.
     """
-    values = np.concatenate([m.ravel() for m in maps]).astype(np.float64) if maps else np.zeros(1)
+    numbers = [known(m).astype(np.float64) for m in maps]
+    values = np.concatenate([*numbers, np.zeros(0 if any(map(len, numbers)) else 1)])
     least, most = min(0.0, float(values.min())), max(0.0, float(values.max()))
     intervals = 3 if signed else 4
     if isinstance(cap, float):

@@ -4,13 +4,18 @@ Twin of ``js/display/wire.ts``; ``tests/golden/wire.json`` holds the two togethe
 has two parts, and a map in it is layer-major, layers x heads:
 
 - Exact numbers, float32. For every task in order the maps ``mean``, ``median``, ``low`` and
-  ``high`` (95% bootstrap interval of the mean), then its order statistics, smallest first:
+  ``high`` (95% bootstrap interval of the mean), where the header says ``missing`` a map
+  ``measured`` (in how many runs each head was), then its order statistics, smallest first:
   all of them where the header says 32 bits, else the minimum and the maximum alone.
 - Steps, uint16, for the tasks of 16 bits: for each order statistic in between, a map of how
   many steps it lies above the one before it. A step is 1/65535 of the head's own range;
   :func:`_value` says what a number of steps stands for. Steps are rounded down and the score
   lies at most one step above: the browser reads both bounds, so that in neither direction
   (helps, hurts) it overstates agreement.
+
+The header's ``ranks`` are those of a head that was measured in every run. One that was
+measured in fewer has its own runs spread over as many places (``reduce.spread_ranks``); one
+that was never measured has NaN in all maps.
 
 Steps are written in byte planes (the lower byte of every number, then the upper one), which
 deflate packs better in an exported page. The size does not grow with the number of prompts
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from headwidget.scores import HeadScores
     from headwidget.scores.reduce import Array
 
-VERSION = 2
+VERSION = 3
 MAPS = ("mean", "median", "low", "high")
 """The maps of every task that stand before its order statistics."""
 STEPS = 65535
@@ -44,12 +49,16 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
     tasks: list[dict[str, Any]] = []
     exact: list[Array] = []  # each (map, layer, head)
     rises: list[Steps] = []  # each (rank, layer, head)
-    unscored = _unscored(scores)
     for name in scores.tasks:
         values = scores.values(name)
         low, high = reduce.interval(values)
+        measured = scores.measured(name)
+        missing = bool((measured < len(values)).any())
         kept = reduce.kept_statistics(len(values))
-        ranks = [*kept, *reduce.middle_ranks(len(values))]
+
+        def ranks(runs: int, places: int = len(kept)) -> list[int]:
+            return [*reduce.spread_ranks(runs, places), *reduce.middle_ranks(runs)]
+
         *statistics, lower, upper = reduce.order_statistics(values, ranks)  # one sort for all
         ordered = np.stack(statistics)  # (rank, layer, head)
         # Where many runs tie, steps would put them all below a threshold that is their value:
@@ -57,10 +66,11 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
         packed = len(kept) < len(values) and 4 * np.unique(ordered).size > ordered.size
         exact += [
             np.stack([reduce.mean(values), reduce.middle(lower, upper), low, high]),
+            *([measured[None].astype(np.float32)] if missing else []),
             ordered[[0, -1]] if packed else ordered,
         ]
         if packed:
-            rises.append(np.diff(_steps(ordered), axis=0, prepend=np.uint16(0)))
+            rises.append(np.diff(_steps(np.nan_to_num(ordered)), axis=0, prepend=np.uint16(0)))
         tasks.append(
             {
                 "name": name,
@@ -71,7 +81,7 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
                 "runs": len(values),
                 "ranks": kept,
                 "bits": 16 if packed else 32,
-                **({"unscored": unscored[name]} if name in unscored else {}),
+                **({"missing": True} if missing else {}),
             }
         )
     header = {
@@ -90,17 +100,6 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
     }
     numbers = [maps.astype("<f4").tobytes() for maps in exact]
     return header, b"".join(numbers) + _planes(rises)
-
-
-def _unscored(scores: HeadScores) -> dict[str, list[int]]:
-    """The rows of each task that a live run has not come to yet."""
-    unscored = scores.record.unscored
-    rows = range(scores.shape[0])
-    return {
-        task: [row for row in unscored[task] if row in rows]
-        for task in scores.tasks
-        if task in unscored
-    }
 
 
 def decode(header: dict[str, Any], buffer: bytes) -> list[dict[str, Any]]:
@@ -128,11 +127,12 @@ def decode(header: dict[str, Any], buffer: bytes) -> list[dict[str, Any]]:
     decoded = []
     for task, count, packed in zip(header["tasks"], exact, between):
         task_maps, maps = maps[:count], maps[count:]
-        order = task_maps[len(MAPS) :]
+        names = _names(task)
+        order = task_maps[len(names) :]
         if packed:
             steps, rises = rises[:packed].cumsum(axis=0, dtype=np.uint16), rises[packed:]
             order = np.concatenate([order[:1], _value(steps, order[0], order[-1]), order[-1:]])
-        decoded.append({**task, **dict(zip(MAPS, task_maps)), "order": order})
+        decoded.append({**task, **dict(zip(names, task_maps)), "order": order})
     return decoded
 
 
@@ -145,9 +145,14 @@ def _check_bits(task: dict[str, Any]) -> None:
         )
 
 
+def _names(task: dict[str, Any]) -> tuple[str, ...]:
+    """The maps that stand before the order statistics."""
+    return (*MAPS, "measured") if task.get("missing") else MAPS
+
+
 def _exact_maps(task: dict[str, Any]) -> int:
     """How many maps of the task are exact."""
-    return len(MAPS) + (2 if task["bits"] == 16 else len(task["ranks"]))
+    return len(_names(task)) + (2 if task["bits"] == 16 else len(task["ranks"]))
 
 
 def _value(steps: Steps, least: Array, most: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from headwidget.live import reading
 from headwidget.methods import word_maps
 from headwidget.models import Model
-from headwidget.scores import HeadScores, rank, reduce
+from headwidget.scores import HeadScores, missing, rank, reduce
 from headwidget.scores.record import Record
 from headwidget.scoring import registry
 from headwidget.scoring.memory import out_of_memory
@@ -30,10 +30,9 @@ def sentence(error: BaseException) -> str:
 
 
 def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
-    """Scores of a model before its first run: zeros, with every layer marked as not scored."""
-    layers, heads = model.shape
+    """Scores of a model before its first run: nothing is measured."""
     declared = registry.find(method)
-    names = {task.name: np.zeros((1, layers, heads), np.float32) for task in tasks}
+    names = {task.name: np.full((1, *model.shape), np.nan, np.float32) for task in tasks}
     return HeadScores.from_arrays(
         names,
         method=method,
@@ -42,12 +41,7 @@ def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
         ranked_by=declared.ranked_by,
         categories={task.name: task.category for task in tasks if task.category is not None},
         runs={name: ["not scored yet"] for name in names},
-        meta=Record(
-            model=model.name,
-            sections=model.sections,
-            partial=True,
-            unscored={name: tuple(range(layers)) for name in names},
-        ),
+        meta=Record(model=model.name, sections=model.sections, partial=True),
     )
 
 
@@ -100,12 +94,14 @@ def ranks(results: Mapping[str, HeadScores], row: int, number: int) -> list[dict
     for name, scores in results.items():
         for task in scores.tasks:
             mean = reduce.mean(scores.values(task))
+            if np.isnan(mean[row, number]):
+                continue  # not measured
             entries.append(
                 {
                     "method": name,
                     "task": task,
                     "rank": int(rank.ranks(scores, task)[row, number]),
-                    "of": int(mean.size),
+                    "of": int(missing.known(mean).size),
                     "value": float(mean[row, number]),
                     "signed": scores.signed,
                     "ranked_by": scores.ranked_by,

@@ -95,9 +95,9 @@ class Runner:
 
     @property
     def scores(self) -> HeadScores | None:
-        """The scores of the last run, or of the prompts that the run under way has done."""
+        """The scores of the last run, or what the run under way has measured."""
         scoring = self._scoring if self.is_busy else None
-        if scoring is not None and any(scoring.done(task) for task in scoring.tasks):
+        if scoring is not None and any(scoring.begun(task) for task in scoring.tasks):
             return scoring.scores(partial=True)
         return self._kept
 
@@ -168,8 +168,8 @@ class Runner:
     def _keep(self, scoring: Scoring, run: worker.Run, *, partial: bool) -> int:
         """Keep and show what a run has done, unless it was replaced; how many runs of prompts."""
         show, tell_kept = _alive(self._show), _alive(self._tell_kept)
-        finished = [task for task in scoring.tasks if scoring.done(task)]
-        scores = scoring.scores(partial=partial) if finished and self._run is run else None
+        runs = sum(len(scoring.begun(task)) for task in scoring.tasks)
+        scores = scoring.scores(partial=partial) if runs and self._run is run else None
         with self._lock:
             if scores is not None and self._run is run:
                 self._kept = scores
@@ -178,7 +178,7 @@ class Runner:
                     self._results[scores.method] = scores  # partial never replaces complete
                 show(scores, True)
                 tell_kept()
-        return sum(len(scoring.done(task)) for task in finished)
+        return runs
 
     def _tell(self, run: worker.Run, state: dict[str, Any]) -> None:
         """Report the state of a run, unless it was replaced."""

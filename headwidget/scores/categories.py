@@ -35,9 +35,9 @@ class Categories(Mapping[str, str]):
         """For each head, as (layer, head), the set of its categories.
 
         They are those with a task in which the head reaches ``threshold``; the set of a
-        head without any is empty. It is what the categories view shows, and takes its
-        settings: ``rule``, ``sign``, ``reduction``, ``normalize``, and ``tasks`` (which
-        ones count). A task without a category is one of its own. Without a threshold,
+        head without any is empty, and a head that was not measured is left out. It is what
+        the categories view shows, and takes its settings: ``rule``, ``sign``, ``reduction``,
+        ``normalize``, and ``tasks`` (which ones count). A task without a category is one of its own. Without a threshold,
         heads are sorted as the view starts: at 0.15 for relations, else at each task's
         elbow.
         """
@@ -49,9 +49,12 @@ class Categories(Mapping[str, str]):
         if threshold is not None:
             settings = {**settings, "threshold": threshold}
         scores = self._scores
-        masks = rules.members(scores, rules.settings(scores, **settings))
+        asked = rules.settings(scores, **settings)
+        masks = rules.members(scores, asked)
+        counted = scores.tasks if not asked.tasks else asked.tasks
+        measured = np.logical_or.reduce([scores.measured(task) > 0 for task in counted])
         categories_of_head = {}
-        for row, head in np.ndindex(scores.shape):
+        for row, head in np.argwhere(measured).tolist():
             names = frozenset(name for name, mask in masks.items() if mask[row, head])
             categories_of_head[scores.layers[row], head] = names
         return categories_of_head

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from headwidget.scores import rank
+from headwidget.scores import rank, reduce
+from headwidget.scores.missing import measured
 from headwidget.scores.rank import RankedBy
 
 Wide = npt.NDArray[np.float64]  # (run, row, column) of the common grid
@@ -33,8 +34,8 @@ class Grid:
         if ranked_by is None:
             order = np.tile(np.arange(head_count), (layer_count, 1))  # (layer, rank)
         else:
-            ranking = rank.ranking_values(values.mean(axis=0), ranked_by)
-            order = np.argsort(-ranking, axis=1, kind="stable")  # (layer, rank)
+            ranking = rank.ranking_values(reduce.wide_mean(values), ranked_by)
+            order = np.argsort(-ranking, axis=1, kind="stable")  # (layer, rank), NaN last
         layers = _relative(rows, layer_count)
         return cls(layers, order[layers][:, _relative(columns, head_count)])
 
@@ -59,7 +60,7 @@ def _relative(cells: int, count: int) -> npt.NDArray[np.intp]:
 
 def as_share(values: Wide) -> Wide:
     """Values over the sum of ``|mean|`` of their map, sign kept."""
-    total = np.abs(values.mean(axis=0)).sum()
+    total = np.nansum(np.abs(reduce.wide_mean(values)))
     return values / total if total > 0 else values
 
 
@@ -88,10 +89,28 @@ def shuffled(labels: Sequence[str]) -> list[int]:
 def independent(a: Wide, b: Wide) -> Wide:
     """Scheffé's runs for the difference of the means of two independent samples.
 
-    They are uncorrelated, of one mean and one variance.
+    They are uncorrelated, of one mean and one variance. A head that was measured in fewer runs
+    has fewer of them; the others are NaN.
     """
+    runs: Wide = np.full((min(len(a), len(b)), *a.shape[1:]), np.nan)
+    counts = np.stack([measured(a), measured(b)])  # (side, row, column)
+    for n, m in np.unique(counts.reshape(2, -1), axis=1).T:
+        if n and m:
+            cells = (counts[0] == n) & (counts[1] == m)
+            runs[: min(n, m), cells] = _scheffe(_only(a[:, cells], n), _only(b[:, cells], m))
+    return runs
+
+
+def _only(values: Wide, count: int) -> Wide:
+    """Of (run, head) values with ``count`` measured runs each, those, in the order of the runs."""
+    first = np.argsort(np.isnan(values), axis=0, kind="stable")[:count]
+    return np.take_along_axis(values, first, axis=0)
+
+
+def _scheffe(a: Wide, b: Wide) -> Wide:
+    """The runs of the difference for (run, head) values, all of them measured."""
     if len(a) > len(b):
-        return -independent(b, a)
+        return -_scheffe(b, a)
     n, m = len(a), len(b)
     if n == m:
         return a - b  # the other terms cancel, but for rounding

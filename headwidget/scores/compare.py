@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headwidget.scores import common_grid, head_scores, provenance, validation
+from headwidget.scores import common_grid, head_scores, provenance, reduce, validation
 from headwidget.scores.common_grid import Grid, Wide
 from headwidget.scores.head_scores import HeadScores
 from headwidget.scores.record import ComparedSide, Comparison, Record, TaskRecord
@@ -183,7 +183,7 @@ class _Plan:
         side = self.sides[number]
         values = side.values(task).astype(np.float64)
         if self.sizes:
-            values *= np.where(values.mean(axis=0) < 0, -1.0, 1.0)
+            values *= np.where(reduce.wide_mean(values) < 0, -1.0, 1.0)
         ranked_by = side.ranked_by if self.heads == "rank" else None
         grid = self.grids[number][task] = Grid.of(values, *self.shape, ranked_by=ranked_by)
         spread = grid.spread(values)

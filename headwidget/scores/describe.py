@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from headwidget.scores import provenance, rank, reduce
+from headwidget.scores import missing, provenance, rank, reduce
 from headwidget.scores.head_scores import HeadScores
 
 LEADING = 0.02
 """A head stands out on a task where it is in this leading share of all heads; in small models
 among the first three."""
 NOTHING = "nothing stands out"
+NOT_MEASURED = "not measured"
 MOST_TASKS = 4
 """How many tasks of a method are named."""
 
@@ -85,7 +86,7 @@ def describe(
         sentences.append(f"{name}: {_verdict(method_scores, *place)}")
         for aspect, aspect_scores in method_scores.aspects.items():
             verdict = _verdict(aspect_scores, *place)
-            if not verdict.startswith(NOTHING):
+            if not verdict.startswith((NOTHING, NOT_MEASURED)):
                 sentences.append(f"{name} ({aspect}): {verdict}")
     sizes = {s.shape[0] * s.shape[1] for s in scores_by_name.values()}
     of = " or ".join(str(size) for size in sorted(sizes))
@@ -143,7 +144,10 @@ def _verdict(scores: HeadScores, layer: int, head: int) -> str:
             f"they have {have}."
         )
     row = scores.layers.index(layer)
-    findings = [_finding(scores, task, row, head) for task in scores.tasks]
+    measured = [task for task in scores.tasks if missing.measured(scores.values(task))[row, head]]
+    if not measured:
+        return NOT_MEASURED
+    findings = [_finding(scores, task, row, head) for task in measured]
     findings.sort(key=lambda finding: (finding.place, -abs(finding.value)))
     outstanding = [finding for finding in findings if finding.stands_out]
     if not outstanding:
@@ -160,10 +164,11 @@ def _finding(scores: HeadScores, task: str, row: int, head: int) -> _Finding:
     value = float(reduce.mean(values)[row, head])
     from_bottom = scores.signed and scores.ranked_by == "mean" and value < 0
     ranks = (rank.ranks_from_bottom if from_bottom else rank.ranks)(scores, task)
-    place, heads = int(ranks[row, head]), ranks.size
+    place, heads = int(ranks[row, head]), int(np.count_nonzero(ranks))
+    runs = missing.known(values[:, row, head])[:, None, None]  # those in which it was measured
     interval = None
-    if len(values) > 1:
-        low, high = reduce.interval(np.ascontiguousarray(values[:, row : row + 1, head : head + 1]))
+    if len(runs) > 1:
+        low, high = reduce.interval(runs)
         interval = float(low[0, 0]), float(high[0, 0])
     doubts = _doubts(scores, task, value, interval)
     leading = place <= max(LEADING * heads, min(3, heads - 1))

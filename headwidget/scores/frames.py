@@ -39,7 +39,7 @@ def to_pandas(scores: HeadScores) -> pandas.DataFrame:
 
 
 def to_xarray(scores: HeadScores) -> xarray.Dataset:
-    """``score`` (task, run, layer, head) and ``label`` (task, run); missing runs are NaN."""
+    """``score`` (task, run, layer, head) and ``label`` (task, run); what is missing is NaN."""
     try:
         import xarray as xr
     except ImportError as error:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from headwidget.scores import files, frames, merge, rank, reduce, validation
+from headwidget.scores import files, frames, merge, missing, rank, reduce, validation
 from headwidget.scores.categories import Categories
 from headwidget.scores.record import Record, checked_json
 
@@ -91,7 +91,8 @@ class HeadScores:
 
         ``signed`` is by default whether any score is negative. ``ranked_by`` is "mean" by
         default, and "size" where ``meta`` asks for shares to be shown. ``aspects`` are
-        further scores of the same tasks and runs, by name.
+        further scores of the same tasks and runs, by name. NaN is a score that was not
+        measured: it counts nowhere, and maps show it hatched.
 
         >>> arrays = {"a": np.zeros((5, 2, 4)), "b": np.zeros((2, 4))}
         >>> HeadScores.from_arrays(arrays, method="mine").runs("b")
@@ -160,8 +161,16 @@ class HeadScores:
         return Categories(self._categories, self)
 
     def values(self, task: str) -> Array:
-        """Every score of a task, (run, layer, head), read-only."""
+        """Every score of a task, (run, layer, head), read-only; NaN where none was measured."""
         return self._values[self._require(task)]
+
+    def measured(self, task: str) -> npt.NDArray[np.int64]:
+        """In how many runs of a task each head was measured, (layer, head).
+
+        Fewer than all where scoring was stopped, or gave up on a head early; 0 also where the
+        layer has no such head.
+        """
+        return missing.measured(self.values(task))
 
     def runs(self, task: str) -> tuple[str, ...]:
         """The label of each run of a task: for most methods its prompt and answer."""

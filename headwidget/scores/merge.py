@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwidget.scores.missing import known
 from headwidget.scores.record import Record, TaskRecord, tells_weights
 
 if TYPE_CHECKING:
@@ -103,11 +104,18 @@ def _repeated(a: HeadScores, b: HeadScores, task: str) -> int:
     by_label: dict[str, list[Array]] = {}
     for label, values in zip(a.runs(task), a.values(task)):
         by_label.setdefault(label, []).append(values)
-    tolerance = 1e-3 * max(float(np.abs(a.values(task)).max()), 1e-12)
+    largest = np.abs(known(a.values(task))).max(initial=0.0)
+    tolerance = 1e-3 * max(float(largest), 1e-12)
     return sum(
-        any(np.allclose(values, other, rtol=0, atol=tolerance) for other in by_label.get(label, ()))
+        any(_same(values, other, tolerance) for other in by_label.get(label, ()))
         for label, values in zip(b.runs(task), b.values(task))
     )
+
+
+def _same(values: Array, other: Array, tolerance: float) -> bool:
+    """Have two runs the same numbers, wherever both were measured and there is such a head?"""
+    both = ~(np.isnan(values) | np.isnan(other))
+    return bool(both.any()) and np.allclose(values[both], other[both], rtol=0, atol=tolerance)
 
 
 def _merged_records(a: Record, b: Record) -> Record:

@@ -4,7 +4,7 @@ Twin of ``js/scores/rank.ts``; ``tests/golden/rank.json`` holds the two together
 ranked by their mean over runs or, where the scores say ``ranked_by = "size"``, by its
 absolute value. A head's rank is 1 plus the number of heads with a strictly larger ranking
 value, so that heads that tie share a rank. How scores are shown (sign, reduction,
-threshold) changes no rank.
+threshold) changes no rank. A head that was not measured has none: 0 stands there.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headwidget.scores import reduce
+from headwidget.scores.missing import known
 
 if TYPE_CHECKING:
     from headwidget.scores.head_scores import HeadScores
@@ -46,15 +47,16 @@ def ranking_values(means: npt.NDArray[Float], ranked_by: RankedBy) -> npt.NDArra
 def order(values: Array) -> Ranks:
     """For each of ``values``: 1 plus how many of them are strictly larger; same shape.
 
-    >>> order(np.array([[0.5, 2.0], [0.5, -1.0]], np.float32)).tolist()
-    [[2, 1], [2, 4]]
+    >>> order(np.array([[0.5, 2.0], [0.5, -1.0], [np.nan, 0.0]], np.float32)).tolist()
+    [[2, 1], [2, 5], [0, 4]]
     """
-    flat = -values.ravel()
-    return 1 + np.searchsorted(np.sort(flat), flat, side="left").reshape(values.shape)
+    places = 1 + np.searchsorted(np.sort(-known(values)), -values.ravel(), side="left")
+    places[np.isnan(values.ravel())] = 0
+    return places.reshape(values.shape)
 
 
 def ranks(scores: HeadScores, task: str, *, by: RankedBy | None = None) -> Ranks:
-    """The rank of every head in a task, (layer, head); 1 is first.
+    """The rank of every head in a task, (layer, head); 1 is first, 0 for no rank.
 
     >>> from headwidget import HeadScores
     >>> ranks(HeadScores.from_arrays({"copy": [[0.1, 0.9, -2.0]]}, method="mine"), "copy").tolist()

@@ -255,8 +255,6 @@ class Record(JsonFields):
     """What rows and columns are called, where it is not "Layer" and "Head"."""
     sections: tuple[tuple[str, int], ...] = field(default=(), metadata={"read": _sections})
     """The sections of an encoder-decoder model's rows, and how many rows each has."""
-    unscored: Mapping[str, tuple[int, ...]] = by_name(list_of(whole))
-    """By task, the rows that a live run has not scored yet."""
     compare: Comparison | None = optional(fields_of(Comparison))  # noqa: RUF009
     merged: tuple[Record, ...] = several(_merged_source)
     """The records of the scores that were merged into these."""

@@ -3,18 +3,22 @@
 Twin of ``js/scores/reduce.ts``; ``tests/golden/reduce.json`` holds the two together.
 Everything here takes plain arrays: ``values`` is (run, layer, head), a *map* is (layer,
 head). Scores are float32 on both sides and thresholds are rounded to float32 before they
-are compared, so that Python and the browser agree on every head, also at the edge.
+are compared, so that Python and the browser agree on every head, also at the edge. A score
+that was not measured is NaN: a head is reduced over the runs in which it was measured, and is
+NaN where there is none (:mod:`headwidget.scores.missing`).
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from headwidget.scores.missing import Counts, by_count, known
 
 Array = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -50,9 +54,28 @@ def runs_needed(agreement: float, runs: int) -> int:
     return max(1, math.ceil(agreement * runs - 1e-9))  # 0.1 * 30 is 3.0000000000000004
 
 
+def runs_needed_of(agreement: float, measured: Counts) -> npt.NDArray[np.float64]:
+    """The same for every head, of the runs in which it was measured; infinite for none."""
+    needed = np.full(measured.shape, np.inf)
+    for runs in np.unique(measured[measured > 0]).tolist():
+        needed[measured == runs] = runs_needed(agreement, runs)
+    return needed
+
+
 def mean(values: Array) -> Array:
     """The mean over runs, summed in float64."""
-    means: Array = values.mean(axis=0, dtype=np.float64).astype(np.float32)
+    means: Array = wide_mean(values).astype(np.float32)
+    return means
+
+
+def wide_mean(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """The mean over the runs in which a head was measured, in float64; NaN where there is none."""
+    means: npt.NDArray[np.float64] = values.mean(axis=0, dtype=np.float64)
+    if not np.isnan(means).any():
+        return means
+    there = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN
+        means = values.sum(axis=0, dtype=np.float64, where=there) / there.sum(axis=0)
     return means
 
 
@@ -63,29 +86,44 @@ def order_statistic(values: Array, agreement: float) -> Array:
     >>> [float(order_statistic(v, q)[0, 0]) for q in (0.0, 0.5, 1.0)]
     [3.0, 2.0, 1.0]
     """
-    runs = len(values)
-    reached: Array = order_statistics(values, [runs - runs_needed(agreement, runs)])[0]
+    reached: Array = order_statistics(values, lambda runs: [runs - runs_needed(agreement, runs)])[0]
     return reached
 
 
-def order_statistics(values: Array, ranks: Sequence[int]) -> Array:
-    """The scores at ``ranks`` of the sorted runs, 0 the smallest, (rank, layer, head).
+def order_statistics(values: Array, ranks_of: Callable[[int], Sequence[int]]) -> Array:
+    """The scores at some ranks of each head's sorted runs, 0 the smallest, (rank, layer, head).
 
-    A copy of some heads is sorted at a time.
+    ``ranks_of`` gives the ranks for a number of runs, as many for any number. A copy of some
+    heads is sorted at a time.
     """
-    flat = values.reshape(len(values), -1)  # (run, layer * head)
+    runs, ranks = len(values), list(ranks_of(len(values)))
+    flat = values.reshape(runs, -1)  # (run, layer * head)
     chosen = np.empty((len(ranks), flat.shape[1]), np.float32)
-    at_once = max(1, AT_ONCE // len(values))
+    at_once = max(1, AT_ONCE // runs)
     for start in range(0, flat.shape[1], at_once):
         some = flat[:, start : start + at_once]
-        ordered = np.sort(some, axis=0) if len(ranks) > 1 else np.partition(some, ranks, axis=0)
+        if len(ranks) > 1:
+            ordered = np.sort(some, axis=0)
+        else:
+            ordered = np.partition(some, [*ranks, runs - 1], axis=0)
         chosen[:, start : start + at_once] = ordered[ranks]
+        missing = np.flatnonzero(np.isnan(ordered[-1]))  # NaN is sorted to the end
+        if len(missing):
+            chosen[:, start + missing] = _of_measured(some[:, missing], ranks_of)
     return chosen.reshape(len(ranks), *values.shape[1:])
+
+
+def _of_measured(flat: Array, ranks_of: Callable[[int], Sequence[int]]) -> Array:
+    """The same of heads that were not measured in every run, (rank, head)."""
+    chosen = np.full((len(ranks_of(len(flat))), flat.shape[1]), np.nan, np.float32)
+    for count, cells, some in by_count(flat[:, None]):
+        chosen[:, cells] = np.sort(some, axis=0)[list(ranks_of(count))]
+    return chosen
 
 
 def median(values: Array) -> Array:
     """The median over runs; of an even number, the mean of the two in the middle."""
-    return middle(*order_statistics(values, middle_ranks(len(values))))
+    return middle(*order_statistics(values, middle_ranks))
 
 
 def middle_ranks(runs: int) -> list[int]:
@@ -138,7 +176,8 @@ def on(values: Array, threshold: float, agreement: float = 1.0) -> Mask:
 
 def whole(scores: Array) -> float:
     """The sum of ``|score|`` over a map, added up in the order the browser adds."""
-    return float(np.cumsum(np.abs(scores.astype(np.float64)))[-1])
+    sizes = np.abs(known(scores).astype(np.float64))
+    return float(np.cumsum(sizes)[-1]) if sizes.size else 0.0
 
 
 def share(scores: Array) -> Array:
@@ -155,7 +194,7 @@ def elbow(scores: Array) -> float:
     >>> elbow(np.array([[10.0, 9.0, 1.0, 0.5, 0.0]], dtype=np.float32))
     1.0
     """
-    size = np.sort(np.abs(scores.astype(np.float64)).ravel())[::-1]
+    size = np.sort(np.abs(known(scores).astype(np.float64)))[::-1]
     if len(size) < 3 or size[0] == size[-1]:
         return float(size[0]) if len(size) else 0.0
     along = np.arange(len(size)) / (len(size) - 1)
@@ -167,10 +206,12 @@ def elbow(scores: Array) -> float:
 def top(scores: Array, k: int) -> list[tuple[int, int]]:
     """The ``k`` largest heads of a map as (layer, head), largest first.
 
-    Of heads that tie, the lower layer, then head, is first.
+    Of heads that tie, the lower layer, then head, is first. Heads that were not measured are
+    left out.
     """
     heads = scores.shape[1]
-    order = np.argsort(-scores.ravel().astype(np.float64), kind="stable")[: max(0, k)]
+    k = min(max(0, k), known(scores).size)
+    order = np.argsort(-scores.ravel().astype(np.float64), kind="stable")[:k]  # NaN comes last
     return [(int(i) // heads, int(i) % heads) for i in order]
 
 
@@ -185,19 +226,26 @@ def interval(
     Poisson bootstrap, Hanley and MacGibbon 2006): the same but for a part in the number of
     runs, and it needs a few runs at a time only. Of one run, both ends are that run.
     """
-    runs = len(values)
-    if runs == 1:
-        return values[0].copy(), values[0].copy()
-    resampled_means = _plain_bootstrap if runs <= PLAIN_RUNS else _poisson_bootstrap
-    flat = values.reshape(runs, -1)  # (run, layer * head)
-    low, high = np.empty(flat.shape[1], np.float32), np.empty(flat.shape[1], np.float32)
+    low, high = np.full((2, values[0].size), np.nan, np.float32)
+    for count, cells, some in by_count(values):
+        if count == 1:
+            low[cells] = high[cells] = some[0]
+        else:
+            low[cells], high[cells] = _interval(some, level, draws, seed)
+    return low.reshape(values.shape[1:]), high.reshape(values.shape[1:])
+
+
+def _interval(flat: Array, level: float, draws: int, seed: int) -> tuple[Array, Array]:
+    """The same of (run, head) scores, two runs or more, all of them measured."""
+    resampled_means = _plain_bootstrap if len(flat) <= PLAIN_RUNS else _poisson_bootstrap
+    low, high = np.empty((2, flat.shape[1]), np.float32)
     ends = (0.5 - level / 2, 0.5 + level / 2)
     for start in range(0, flat.shape[1], HEADS_AT_ONCE):
         heads = slice(start, start + HEADS_AT_ONCE)
         # every head has the same resamples
         means = resampled_means(flat[:, heads], draws, np.random.default_rng(seed))
         low[heads], high[heads] = np.quantile(means, ends, axis=0)
-    return low.reshape(values.shape[1:]), high.reshape(values.shape[1:])
+    return low, high
 
 
 def _plain_bootstrap(flat: Array, draws: int, rng: np.random.Generator) -> Array:
@@ -263,12 +311,24 @@ def kept_statistics(runs: int, most: int = MOST_STATISTICS) -> list[int]:
     >>> kept_statistics(4), kept_statistics(100, most=3)
     ([0, 1, 2, 3], [0, 50, 99])
     """
-    if runs <= most:
-        return list(range(runs))
-    return [math.floor(i * (runs - 1) / (most - 1) + 0.5) for i in range(most)]
+    return spread_ranks(runs, min(runs, most))
 
 
-def kept_rank(kept: list[int], runs: int, agreement: float) -> int:
+def spread_ranks(runs: int, places: int) -> list[int]:
+    """The ranks of ``runs`` sorted runs at so many places, evenly spread from first to last.
+
+    A head that was measured in fewer runs than others has as many places; some of its runs
+    stand at several.
+
+    >>> spread_ranks(3, 5)
+    [0, 1, 1, 2, 2]
+    """
+    if places == 1:
+        return [0]
+    return [math.floor(place * (runs - 1) / (places - 1) + 0.5) for place in range(places)]
+
+
+def kept_rank(kept: Sequence[int], runs: int, agreement: float) -> int:
     """Index into ``kept`` of the order statistic for ``agreement``.
 
     Where that rank was not kept, the next lower one is used: the browser may understate

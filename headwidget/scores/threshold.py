@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from headwidget.scores import provenance, reduce
+from headwidget.scores.missing import known
 
 if TYPE_CHECKING:
     from headwidget.scores.head_scores import HeadScores
@@ -153,12 +154,13 @@ def strength(scores: HeadScores, task: str, settings: Threshold) -> Array:
 def cut(strengths: Array, settings: Threshold, signed: bool) -> np.float32 | None:
     """The strength a head must reach under the rule; None without a threshold.
 
-    Heads that tie with the last one pass too.
+    Heads that tie with the last one pass too. Heads that were not measured do not count.
     """
     if settings.threshold is None:
         return None
     if settings.rule == "value":
         return reduce.float32(settings.threshold)
+    strengths = known(strengths)
     if settings.rule == "elbow":
         elbow = reduce.elbow(np.maximum(strengths, 0) if signed else strengths)
         least = reduce.float32(settings.threshold * elbow)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -68,8 +69,14 @@ def values_by_task(arrays: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
 
 
 def scores(task: str, array: npt.ArrayLike) -> Array:
-    """A read-only float32 copy of one task's scores, (run, layer, head)."""
+    """A read-only float32 copy of one task's scores, (run, layer, head).
+
+    NaN is a score that was not measured, and so are None and what a masked array hides.
+    """
+    hidden = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else None
     raw = np.asarray(array)
+    if raw.dtype == object and all(isinstance(x, (Real, type(None))) for x in raw.flat):
+        raw = raw.astype(np.float64)  # None is NaN
     if raw.dtype.kind not in "fiub":
         raise ValueError(
             f"task {task!r}: scores must be real numbers; got an array of {raw.dtype}."
@@ -83,13 +90,15 @@ def scores(task: str, array: npt.ArrayLike) -> Array:
         )
     with np.errstate(over="ignore"):
         values = raw.astype(np.float32, order="C", copy=True)
-    not_finite = np.argwhere(~np.isfinite(values))
-    if len(not_finite):
-        run, layer, head = (int(i) for i in not_finite[0])
-        what = "NaN" if np.isnan(values[run, layer, head]) else "infinite in float32"
+    if hidden is not None:
+        values[hidden.reshape(values.shape)] = np.nan
+    infinite = np.argwhere(np.isinf(values))
+    if len(infinite):
+        run, layer, head = (int(i) for i in infinite[0])
         raise ValueError(
-            f"task {task!r}: {len(not_finite)} scores are not finite; the first, "
-            f"at run {run}, layer {layer}, head {head}, is {what}."
+            f"task {task!r}: {len(infinite)} scores are not finite; the first, at run {run}, "
+            f"layer {layer}, head {head}, is infinite in float32. NaN stands for a score that was "
+            "not measured."
         )
     values.setflags(write=False)
     return values

@@ -153,8 +153,7 @@ class Scoring:
             landed = self._score_store.of(task.name)
             size = None if landed is None else len(landed)
             reported = later.tasks.get(task.name, TaskReport())
-            begun = self._score_store.begun(task.name)
-            self._checker.fits_landed(reported, task, begun, size)
+            self._checker.fits_landed(reported, task, self.begun(task), size)
         self.report = later
 
     def _store(self, chunk: Chunk, tasks: Sequence[EncodedTask]) -> tuple[EncodedTask, Chunk]:
@@ -243,6 +242,10 @@ class Scoring:
         """The runs of a task that are scored at every head."""
         return self._score_store.done(task.name)
 
+    def begun(self, task: EncodedTask) -> list[int]:
+        """The runs of a task that are scored at some heads."""
+        return self._score_store.begun(task.name)
+
     def _reported(self, task: EncodedTask) -> TaskReport:
         return self.report.tasks.get(task.name, TaskReport())
 
@@ -252,23 +255,23 @@ class Scoring:
         return len(self.labels(task) if runs is None else runs)
 
     def scores(self, *, partial: bool) -> HeadScores:
-        """What has landed, as HeadScores."""
-        done = {task.name: self.done(task) for task in self.tasks}
-        tasks = [task for task in self.tasks if done[task.name]]
+        """What has landed, as HeadScores; what has not is missing (NaN)."""
+        begun = {task.name: self.begun(task) for task in self.tasks}
+        tasks = [task for task in self.tasks if begun[task.name]]
         arrays: dict[str, dict[str, npt.NDArray[np.float32]]] = {}
         for aspect in self._score_store.aspects:
             arrays[aspect] = {}
             for task in tasks:
                 values = self._score_store.of(task.name, aspect)
                 assert values is not None  # every chunk has all aspects
-                arrays[aspect][task.name] = values[done[task.name]]
+                arrays[aspect][task.name] = values[begun[task.name]]
         labels = {}
         for task in tasks:
             names = self.labels(task)
-            labels[task.name] = [names[i] for i in done[task.name]]
+            labels[task.name] = [names[i] for i in begun[task.name]]
         record = facts.of_run(self.model, self.options, self.seed, self.batch_size)
         disturbances = self._disturbances(record.weights)
-        task_records = {t.name: self._task_record(t, done[t.name], disturbances) for t in tasks}
+        task_records = {t.name: self._task_record(t, begun[t.name], disturbances) for t in tasks}
         record = dataclasses.replace(
             record,
             out_of_memory=f"the batch was halved to {self.halved[-1]}" if self.halved else None,
@@ -278,26 +281,21 @@ class Scoring:
         return self._head_scores(arrays, labels, facts.as_json(record, self.report.record))
 
     def snapshot(self) -> HeadScores:
-        """What can be shown now: the runs that are done or, while none is, those under way.
-
-        What is not scored yet is 0 there, and ``meta["unscored"]`` names those rows.
-        """
-        shown, labels, unscored = {}, {}, {}
+        """What can be shown now: what has landed of every task; the rest is missing (NaN)."""
+        shown, labels = {}, {}
         for task in self.tasks:
-            runs = self.done(task) or self._score_store.begun(task.name)
-            values = self._score_store.of(task.name)
-            if values is None or not runs:
-                values, runs = np.full((1, *self.model.shape), np.nan, np.float32), []
-            else:
-                values = values[runs]
-            missing = np.isnan(values).any(axis=(0, 2), keepdims=True)  # (1, layer, 1)
-            shown[task.name] = np.where(missing, 0, values)
+            values, runs = self._score_store.of(task.name), self.begun(task)
             names = self.labels(task)
-            labels[task.name] = [names[i] for i in runs] or ["not scored yet"]
-            if missing.any():
-                unscored[task.name] = tuple(int(row) for row in np.flatnonzero(missing))
+            if values is None or not runs:
+                values = np.full((1, *self.model.shape), np.nan, np.float32)
+                labels[task.name] = ["not scored yet"]
+            else:
+                values, labels[task.name] = values[runs], [names[i] for i in runs]
+            shown[task.name] = values
         display = Record.from_json(self.report.record).display
-        record = Record(model=self.model.name, partial=True, unscored=unscored, display=display)
+        record = Record(
+            model=self.model.name, sections=self.model.sections, partial=True, display=display
+        )
         return self._head_scores({"": shown}, labels, record)
 
     def _head_scores(
@@ -324,22 +322,22 @@ class Scoring:
         )
 
     def _task_record(
-        self, task: EncodedTask, done: list[int], disturbances: Sequence[str]
+        self, task: EncodedTask, begun: list[int], disturbances: Sequence[str]
     ) -> TaskRecord:
         """What is known of a task: prompts, what was dropped, accuracy, warnings.
 
         What the method reported of the task itself comes first.
         """
         dropped = [self._dropped[task.name]] if task.name in self._dropped else []
-        if missing := self._expected(task) - len(done):
+        if missing := self._expected(task) - len(begun):
             dropped.append(Dropped("scoring was stopped before it", missing))
-        accuracy = self._task_accuracy(task, done)
+        accuracy = self._task_accuracy(task, begun)
         report = self._reported(task)
         # Where runs are fits, or held-out prompts, the method was fitted on the task's examples.
         fitted = report.labels is not None or report.runs is not None
         measured = dataclasses.replace(
             accuracy,
-            prompts=len(task.examples) if report.labels is not None else len(done),
+            prompts=len(task.examples) if report.labels is not None else len(begun),
             dropped=tuple(dropped),
             before_prompt=task.before,
             tokenised_differently_with_answer=task.joint_differs,
@@ -350,13 +348,13 @@ class Scoring:
         text = " ".join(warning for warning in warnings if warning)
         return dataclasses.replace(record, warning=text or None)
 
-    def _task_accuracy(self, task: EncodedTask, done: list[int]) -> TaskRecord:
+    def _task_accuracy(self, task: EncodedTask, begun: list[int]) -> TaskRecord:
         """How well the model does a task: measured before, reported, or seen while scoring."""
         if task.name in self._accuracy:
             return self._accuracy[task.name]
         if (right := self._reported(task).right) is not None:
             return facts.accuracy(task.examples, right)
-        asked = [run for run in self._score_store.asked(task.name) if run in set(done)]
+        asked = [run for run in self._score_store.asked(task.name) if run in set(begun)]
         if not asked:
             return TaskRecord()
         right = self._score_store.correct(task.name)

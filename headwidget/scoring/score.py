@@ -60,7 +60,7 @@ def score(
                 pass
         except KeyboardInterrupt:
             partial = True
-            if not any(scoring.done(task) for task in scoring.tasks):
+            if not any(scoring.begun(task) for task in scoring.tasks):
                 raise
     return scoring.scores(partial=partial)
 

@@ -3,6 +3,7 @@
 
 import { headAt, type Scores, sectionStarts } from "../scores/head_scores";
 import type { Memo } from "../scores/memo";
+import { measuredAt } from "../scores/missing";
 import { ranks } from "../scores/rank";
 import { categoriesOf } from "../scores/threshold";
 import { arrange, axisTicks, type Layout, slotsOf } from "./layout";
@@ -22,6 +23,10 @@ export interface Drawing {
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif";
 const [LEFT, TOP, BOTTOM, GAP] = [44, 24, 36, 14]; // around each map, in pixels
 const WIDTH = 1000;
+/** What heads that were not measured are filled with. */
+const HATCHING =
+  '<defs><pattern id="not-measured" width="6" height="6" patternUnits="userSpaceOnUse" ' +
+  'patternTransform="rotate(45)"><path d="M0 0v6" stroke="#aaa" stroke-width="2"/></pattern></defs>';
 
 /** Text as XML takes it: no control characters, no halves of letters. */
 const escaped = (text: string): string =>
@@ -90,7 +95,9 @@ export function svg(source: Drawing): string {
   const size = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
   const style = `font-family="${FONT}" fill="#222"`;
   const opening = `<svg xmlns="http://www.w3.org/2000/svg" ${size} ${style}>`;
-  return `${opening}<rect width="100%" height="100%" fill="#fff"/>${drawings.join("")}</svg>`;
+  const hatching = picture.panels.some((panel) => panel.missing) ? HATCHING : "";
+  const paper = `<rect width="100%" height="100%" fill="#fff"/>`;
+  return `${opening}${hatching}${paper}${drawings.join("")}</svg>`;
 }
 
 function drawMap(
@@ -108,11 +115,16 @@ function drawMap(
   const square = (u: number, v: number): string =>
     `M${x + u * cellWidth} ${y + v * cellHeight}h${cellWidth}v${cellHeight}h-${cellWidth}z`;
   const paths = new Map<string, string>(); // by fill
+  let missing = ""; // heads that were not measured: hatched
   for (let v = 0; v < down; v++) {
     for (let u = 0; u < across; u++) {
       const cell = picture.layersOn === "y" ? v * across + u : u * down + v;
       const dim = panel.passes && !panel.passes[cell];
       const value = panel.values[cell]!;
+      if (panel.missing?.[cell]) {
+        missing += square(u, v);
+        continue;
+      }
       const colour = css(colours[scale === null ? value : place(value, picture.range)]!);
       const fill = dim ? `${colour}" fill-opacity="${DIMMED}` : colour;
       paths.set(fill, (paths.get(fill) ?? "") + square(u, v));
@@ -134,6 +146,7 @@ function drawMap(
   return [
     `<g shape-rendering="crispEdges">`,
     ...[...paths].map(([fill, d]) => `<path fill="${fill}" d="${d}"/>`),
+    ...(missing ? [`<path fill="url(#not-measured)" d="${missing}"/>`] : []),
     ...(dividers ? [`<path d="${dividers}" stroke="#222"/>`] : []),
     `<rect x="${x}" y="${y}" width="${w}" height="${h}" fill="none" stroke="#bbb"/>`,
     ...(outlines
@@ -236,16 +249,16 @@ export function csv(state: Table): string {
       const i = cell.row * scores!.heads + cell.head;
       const [layer, head] = headAt(scores!, cell);
       const numbers = [task.mean, task.low, task.high, task.least, task.most].map((map) =>
-        String(Number(map[i]!.toPrecision(9))),
+        Number.isNaN(map[i]!) ? "" : String(Number(map[i]!.toPrecision(9))),
       );
       lines.push(
         [
           layer,
           head,
           quoted(task.name),
-          task.runs,
+          measuredAt(task, i),
           ...numbers,
-          rank[i],
+          rank[i] || "",
           passes ? passes[i] : "",
         ].join(","),
       );

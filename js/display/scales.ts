@@ -12,15 +12,18 @@ export interface Range {
   readonly highCapped: boolean;
 }
 
-/** All scores of some maps, from the least to the largest. */
+/** All scores of some maps, from the least to the largest, without what was not measured. */
 export function sortedScores(maps: readonly Float32Array[]): Float32Array {
-  const sorted = new Float32Array(maps.reduce((sum, map) => sum + map.length, 0) || 1);
+  const all = new Float32Array(maps.reduce((sum, map) => sum + map.length, 0));
   let at = 0;
   for (const map of maps) {
-    sorted.set(map, at);
+    all.set(map, at);
     at += map.length;
   }
-  return sorted.sort(); // on a first paint faster than any loop of ours
+  const sorted = all.sort(); // on a first paint faster than any loop of ours; NaN comes last
+  let end = sorted.length;
+  while (end && Number.isNaN(sorted[end - 1]!)) end--;
+  return end ? sorted.subarray(0, end) : new Float32Array(1);
 }
 
 /**

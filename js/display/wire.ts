@@ -12,9 +12,9 @@ import {
 } from "../scores/head_scores";
 import { lazy } from "../scores/memo";
 
-const VERSION = 2;
-/** The maps of every task that stand before its order statistics. */
-const MAPS = 4;
+const VERSION = 3;
+/** The maps of a task that stand before its order statistics. */
+const mapsOf = ({ missing }: TaskHeader): number => (missing ? 5 : 4);
 
 /** All that comes with the buffer. */
 export interface Header extends ScoresHeader {
@@ -32,7 +32,8 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
   const cells = header.layers.length * header.heads;
   let exact = 0; // maps of float32
   let between = 0; // maps of uint16
-  for (const { name, bits, ranks } of header.tasks) {
+  for (const task of header.tasks) {
+    const { name, bits, ranks } = task;
     if (bits !== 32 && (bits !== 16 || ranks.length < 3)) {
       const have = `${ranks.length} order statistics of ${bits} bits`;
       throw new Error(
@@ -40,7 +41,7 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
           "this headwidget reads 32 bits, or 16 where there are 3 or more.",
       );
     }
-    exact += MAPS + (bits === 16 ? 2 : ranks.length);
+    exact += mapsOf(task) + (bits === 16 ? 2 : ranks.length);
     between += bits === 16 ? ranks.length - 2 : 0;
   }
   const promised = (4 * exact + 2 * between) * cells;
@@ -67,7 +68,8 @@ export function decode(header: Header, buffer: ArrayBufferView | ArrayBuffer): S
     return numbers.subarray(at - cells, at);
   };
   const tasks = header.tasks.map((task): TaskScores => {
-    const maps = { mean: next(), median: next(), low: next(), high: next() };
+    const means = { mean: next(), median: next(), low: next(), high: next() };
+    const maps = { ...means, measured: task.missing ? next() : null };
     if (task.bits === 32) {
       const order = task.ranks.map(next);
       const at = (place: number): ScoreMap => order[place]!;

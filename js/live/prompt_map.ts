@@ -58,7 +58,9 @@ function valuesOf({ state }: Lab, cells: number): { token: string; map: Float32A
 
 function pictureOf(values: Float32Array, token: string, layersOn: "y" | "x"): Picture {
   return {
-    panels: [{ title: `adds to ${visible(token)}`, values, passes: null, task: null }],
+    panels: [
+      { title: `adds to ${visible(token)}`, values, passes: null, missing: null, task: null },
+    ],
     range: rangeOf(sortedScores([values]), true, null),
     colours: "blue-orange",
     label: "logit",

@@ -9,6 +9,7 @@ import { meanName } from "../display/views/view";
 import { headAt, headName, type Scores, type TaskScores } from "../scores/head_scores";
 import { ends } from "../scores/masks";
 import type { Memo } from "../scores/memo";
+import { measuredAt } from "../scores/missing";
 import { rankName, ranks } from "../scores/rank";
 import { members, number } from "../scores/threshold";
 import type { Asked, Draws, Panel, Reads } from "../state";
@@ -98,7 +99,7 @@ function line(
   const view = viewOf(settings);
   const value = number(memo, task, settings)[cell]!;
   const format = formatter(range);
-  const interval = hasInterval(settings) && task.runs > 1;
+  const interval = hasInterval(settings) && measuredAt(task, cell) > 1;
   const [low, high] = interval ? [task.low[cell]!, task.high[cell]!] : [value, value];
   const colour =
     !scores.signed || settings.normalize ? "bar-score" : value < 0 ? "bar-less" : "bar-more";
@@ -106,8 +107,9 @@ function line(
   const passes = view.passes(memo, task, settings)?.[cell] ?? 1;
   const title = make("th", "card-task", `${task.warning ? "⚠ " : ""}${task.name}`);
   title.scope = "row";
-  if (task.unscored?.includes(Math.floor(cell / scores.heads))) {
-    const none = make("td", "card-none", "not scored yet");
+  const runs = measuredAt(task, cell);
+  if (runs === 0) {
+    const none = make("td", "card-none", "not measured");
     none.colSpan = 5;
     return make("tr", "card-row", title, none);
   }
@@ -119,10 +121,17 @@ function line(
     make("td", "card-value", format(value)),
     make("td", "card-interval", interval ? `${format(low)} to ${format(high)}` : ""),
     make("td", "card-rank", `#${ranks(memo, task)[cell]}`),
-    make("td", "card-reach", reached === undefined ? "" : `${reached} of ${task.runs} runs`),
+    make("td", "card-reach", runsText(reached, runs, task.runs)),
   );
   row.classList.toggle("hw-below", !passes);
   return row;
+}
+
+/** How many runs reach the threshold, and in how many the head was measured where not in all. */
+function runsText(reached: number | undefined, measured: number, all: number): string {
+  const those = measured < all ? `, of ${all}` : "";
+  if (reached !== undefined) return `${reached} of ${measured} runs${those && ` measured${those}`}`;
+  return those ? `${measured} runs measured${those}` : "";
 }
 
 /** The categories that a head belongs to. */

@@ -2,6 +2,7 @@
 
 import { VIEWS } from "../display/views";
 import type { Scores } from "../scores/head_scores";
+import { nothingMeasured } from "../scores/missing";
 import type { Asked, Draws, Panel, Reads, Shows, Syncs } from "../state";
 import { about as aboutScores } from "./about";
 import { displayMenu } from "./display_menu";
@@ -54,12 +55,16 @@ export const header: Panel<Source> = (el, source) => {
       about,
       [
         scores.method,
-        runsText(scores),
-        scores.tasks.some((task) => task.unscored)
-          ? "not all scored yet"
-          : scores.partial
-            ? "stopped early"
-            : "",
+        ...(nothingMeasured(scores)
+          ? ["not scored yet"]
+          : [
+              runsText(scores),
+              scores.tasks.some((task) => task.measured?.includes(0))
+                ? "not every head measured"
+                : scores.partial
+                  ? "stopped early"
+                  : "",
+            ]),
       ]
         .filter(Boolean)
         .join(" · "),

@@ -26,7 +26,9 @@ export function heatmap(number: number): Panel<MapSource> {
     const count = make("span", "map-count");
     const cells = make("canvas", "cells");
     const marks = make("canvas", "marks");
-    const plot = make("div", "plot", cells, marks);
+    const hatched = make("div", "hatched");
+    hatched.hidden = true;
+    const plot = make("div", "plot", hatched, cells, marks);
     plot.tabIndex = 0;
     plot.setAttribute("role", "application");
     plot.setAttribute("aria-roledescription", "heatmap");
@@ -57,7 +59,7 @@ export function heatmap(number: number): Panel<MapSource> {
       const { passes } = panel;
       const places = colourPlaces(source.state, picture, panel);
       const shades = coloursOf(source.state, picture);
-      const now = [places, passes, shades, layersOn, layout.across, layout.down, task?.unscored];
+      const now = [places, passes, shades, layersOn, layout.across, layout.down, panel.missing];
       if (now.every((part, i) => part === drawn[i])) return;
       drawn = now;
       setText(count, countText(picture, panel));
@@ -65,15 +67,8 @@ export function heatmap(number: number): Panel<MapSource> {
         image = new ImageData(layout.across, layout.down);
         [cells.width, cells.height] = [layout.across, layout.down];
       }
-      paint(image, places, passes, layersOn, shades);
-      if (task?.unscored?.length) clear(image, task.unscored, layersOn);
-      hatch(
-        plot,
-        marks,
-        task?.unscored ?? [],
-        layersOn,
-        layersOn === "y" ? layout.down : layout.across,
-      );
+      paint(image, places, panel, layersOn, shades);
+      if (!panel.missing !== hatched.hidden) hatched.hidden = !panel.missing;
       cells.getContext("2d")!.putImageData(image, 0, 0);
     };
     let laidOut: readonly unknown[] = []; // what ticks and marks were last laid out for
@@ -195,11 +190,14 @@ function coloursOf(
   return memo!.once(make, "pixels", picture.colours, scheme);
 }
 
-/** One pixel a cell; the browser enlarges it by whole device pixels without smoothing. */
+/**
+ * One pixel a cell; the browser enlarges it by whole device pixels without smoothing. Heads that
+ * were not measured are left out: the hatching behind the cells shows.
+ */
 function paint(
   { data, width: across, height: down }: ImageData,
   places: ArrayLike<number>,
-  passes: Uint8Array | null,
+  { passes, missing }: MapPanel,
   layersOn: "y" | "x",
   [bright, dim]: readonly [Uint32Array, Uint32Array],
 ): void {
@@ -207,7 +205,7 @@ function paint(
   for (let y = 0, i = 0; y < down; y++) {
     for (let x = 0; x < across; x++, i++) {
       const cell = layersOn === "y" ? i : x * down + y;
-      out[i] = (passes && !passes[cell] ? dim : bright)[places[cell]!]!;
+      out[i] = missing?.[cell] ? 0 : (passes && !passes[cell] ? dim : bright)[places[cell]!]!;
     }
   }
 }
@@ -244,43 +242,5 @@ function divide(
         : { left: at, top: "0", height: "100%", width: "1px" },
     );
     plot.insertBefore(line, before);
-  }
-}
-
-/** Stripes over the layers that are not scored yet, a piece for each run of them. */
-function hatch(
-  plot: Element,
-  before: Element,
-  rows: readonly number[],
-  layersOn: "y" | "x",
-  count: number,
-): void {
-  for (const old of plot.querySelectorAll(".hw-hatched")) old.remove();
-  const [start, size, from, length] =
-    layersOn === "y"
-      ? (["top", "height", "left", "width"] as const)
-      : (["left", "width", "top", "height"] as const);
-  for (let i = 0, first = 0; i < rows.length; i++) {
-    if (rows[i + 1] === rows[i]! + 1) continue;
-    const piece = make("div", "hatched");
-    piece.style[start] = `${(100 * rows[first]!) / count}%`;
-    piece.style[size] = `${(100 * (i - first + 1)) / count}%`;
-    piece.style[from] = "0";
-    piece.style[length] = "100%";
-    plot.insertBefore(piece, before);
-    first = i + 1;
-  }
-}
-
-/** Nothing where nothing is scored yet: the hatching behind the cells shows. */
-function clear(
-  { data, width, height }: ImageData,
-  rows: readonly number[],
-  layersOn: "y" | "x",
-): void {
-  const out = new Uint32Array(data.buffer);
-  for (const row of rows) {
-    if (layersOn === "y") out.fill(0, row * width, (row + 1) * width);
-    else for (let y = 0; y < height; y++) out[y * width + row] = 0;
   }
 }

@@ -32,8 +32,8 @@ export interface TaskHeader {
    * head's range, rounded down.
    */
   readonly bits: number;
-  /** The rows that a live run has not scored yet: their numbers mean nothing. */
-  readonly unscored?: readonly number[];
+  /** Were some heads not measured in some runs? Then a map `measured` stands in the buffer. */
+  readonly missing?: boolean;
 }
 
 /** What the header says about all tasks. */
@@ -56,6 +56,8 @@ export interface ScoresHeader {
 }
 
 export interface TaskScores extends TaskHeader {
+  /** In how many runs each head was measured; null where every head was in every run. */
+  readonly measured: ScoreMap | null;
   readonly mean: ScoreMap;
   readonly median: ScoreMap;
   /** Lower and upper end of the 95% bootstrap interval of the mean. */
@@ -64,7 +66,10 @@ export interface TaskScores extends TaskHeader {
   /** The smallest and the largest run. */
   readonly least: ScoreMap;
   readonly most: ScoreMap;
-  /** The order statistic at that place of `ranks`; of 16 bits rounded down. */
+  /**
+   * The order statistic at that place of `ranks`; of 16 bits rounded down. A head that was
+   * measured in fewer runs has these spread over as many places (`spreadRanks`).
+   */
   order(place: number): ScoreMap;
   /** The same, of 16 bits rounded up: for runs that are compared by how far they lie below zero. */
   above(place: number): ScoreMap;

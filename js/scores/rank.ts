@@ -7,20 +7,27 @@
 import type { ScoreMap, Scores, TaskScores } from "./head_scores";
 import { sizes } from "./masks";
 import type { Memo } from "./memo";
+import { known } from "./missing";
 
 /** What heads are ranked by: the means, or their absolute values. */
 export const rankingValues = (means: ScoreMap, rankedBy: Scores["ranked_by"]): ScoreMap =>
   rankedBy === "size" ? sizes(means) : means;
 
-/** For each value: 1 plus how many are strictly larger, so that heads that tie share a rank. */
+/**
+ * For each value: 1 plus how many are strictly larger, so that heads that tie share a rank; 0 for
+ * what was not measured.
+ */
 export function order(values: ScoreMap): Uint32Array {
-  const sorted = values.slice().sort(); // the smallest first
+  const sorted = known(values).slice().sort(); // the smallest first
   const places = new Uint32Array(values.length);
-  for (let i = 0; i < places.length; i++) places[i] = 1 + larger(sorted, values[i]!);
+  for (let i = 0; i < places.length; i++) {
+    const value = values[i]!;
+    if (!Number.isNaN(value)) places[i] = 1 + larger(sorted, value);
+  }
   return places;
 }
 
-/** The rank of every head in a task; 1 is first. */
+/** The rank of every head in a task; 1 is first, 0 for no rank. */
 export const ranks = (memo: Memo, task: TaskScores): Uint32Array =>
   memo.once(() => order(rankingValues(task.mean, memo.scores.ranked_by)), "ranks", task.name);
 

@@ -7,6 +7,7 @@
 
 import { type ScoreMap, STEPS, type TaskScores, valueAt } from "./head_scores";
 import { sizes } from "./masks";
+import { byCount, known } from "./missing";
 
 export const MOST_RANKS = 33;
 
@@ -22,8 +23,18 @@ export function runsNeeded(agreement: number, runs: number): number {
 
 /** Which order statistics of `runs` sorted runs are kept: all of few, else `most` evenly spread. */
 export function keptStatistics(runs: number, most = MOST_RANKS): number[] {
-  if (runs <= most) return Array.from({ length: runs }, (_, i) => i);
-  return Array.from({ length: most }, (_, i) => Math.floor((i * (runs - 1)) / (most - 1) + 0.5));
+  return spreadRanks(runs, Math.min(runs, most));
+}
+
+/**
+ * The ranks of `runs` sorted runs at so many places, evenly spread from first to last. A head that
+ * was measured in fewer runs than others has as many places; some of its runs stand at several.
+ */
+export function spreadRanks(runs: number, places: number): number[] {
+  if (places === 1) return [0];
+  return Array.from({ length: places }, (_, i) =>
+    Math.floor((i * (runs - 1)) / (places - 1) + 0.5),
+  );
 }
 
 /** Index into `kept` of the order statistic for `agreement`, or of the next lower one there is. */
@@ -45,10 +56,20 @@ export function orderStatistic(
   agreement: number,
   direction: 1 | -1 = 1,
 ): ScoreMap {
-  const { ranks: kept, runs } = task;
-  if (direction === 1) return task.order(keptRank(kept, runs, agreement));
-  const least = runsNeeded(agreement, runs) - 1;
-  return task.above(kept.findIndex((rank) => rank >= least));
+  const { ranks: kept, runs, measured } = task;
+  const at = direction === 1 ? task.order : task.above;
+  const place = (kept: readonly number[], runs: number): number => {
+    if (direction === 1) return keptRank(kept, runs, agreement);
+    const least = runsNeeded(agreement, runs) - 1;
+    return kept.findIndex((rank) => rank >= least);
+  };
+  if (!measured) return at(place(kept, runs));
+  const places = byCount(measured, (count) =>
+    count ? place(spreadRanks(count, kept.length), count) : 0,
+  );
+  const out = new Float32Array(measured.length);
+  for (let cell = 0; cell < out.length; cell++) out[cell] = at(places(cell))[cell]!;
+  return out;
 }
 
 /** A number of runs for each head, in half as many bytes where that is enough. */
@@ -66,13 +87,21 @@ export function reaching(
   direction: 1 | -1,
   out = noCounts(task),
 ): Counts {
-  const { ranks: kept, runs, least, most } = task;
+  const { ranks, runs: allRuns, least, most, measured } = task;
+  let [kept, runs] = [ranks, allRuns];
+  const spread = new Map([[allRuns, ranks]]); // by the number of runs measured
   const bound = edge * direction;
   const order = task.all(direction);
   const steps = order ? [] : task.steps;
   for (let cell = 0; cell < out.length; cell++) {
     const first = least[cell]!;
     const last = most[cell]!;
+    if (measured && measured[cell] !== runs) {
+      runs = measured[cell]!;
+      if (!spread.has(runs)) spread.set(runs, spreadRanks(runs, ranks.length));
+      kept = spread.get(runs)!;
+    }
+    if (runs === 0) continue;
     // Most heads reach the bound in every run or in none: two maps tell, without a search.
     if (direction === 1 ? last < bound : first > bound) continue;
     if (direction === 1 ? first >= bound : last <= bound) {
@@ -137,12 +166,12 @@ export function reduce(task: TaskScores, how: How): ScoreMap {
 
 /** The sum of |score| over a map. */
 export const whole = (scores: ScoreMap): number =>
-  scores.reduce((sum, value) => sum + Math.abs(value), 0);
+  known(scores).reduce((sum, value) => sum + Math.abs(value), 0);
 
 /** A map as shares of its whole: |score| over the sum of |score| (all zero when the map is). */
 export function share(scores: ScoreMap): ScoreMap {
   const total = whole(scores);
-  return scores.map((value) => (total > 0 ? Math.abs(value) / total : 0));
+  return scores.map((value) => Math.abs(value) / (total > 0 ? total : 1)); // NaN stays
 }
 
 /**
@@ -150,7 +179,7 @@ export function share(scores: ScoreMap): ScoreMap {
  * last. With `onlyPositive` negative scores count as none.
  */
 export function elbow(scores: ScoreMap, onlyPositive = false): number {
-  const size = onlyPositive ? scores.slice() : sizes(scores);
+  const size = onlyPositive ? known(scores).slice() : sizes(known(scores));
   size.sort(); // smallest first: the i-th of the sorted scores stands at end - i
   const end = size.length - 1;
   if (onlyPositive) for (let i = 0; i < size.length && size[i]! < 0; i++) size[i] = 0;

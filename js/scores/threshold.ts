@@ -5,6 +5,7 @@
 import type { ScoreMap, Scores, TaskScores } from "./head_scores";
 import { either, filled, reaches, sizes } from "./masks";
 import type { Memo } from "./memo";
+import { known } from "./missing";
 import { elbow, reduce, share, whole } from "./reduce";
 
 /** The smallest float32 above zero: what a cut of signed scores never falls below. */
@@ -81,9 +82,10 @@ export function cut(memo: Memo, task: TaskScores, settings: Threshold): number |
   if (rule === "elbow") {
     edge = Math.fround(threshold * memo.once(() => elbow(strengths, signed), "elbow", ...key));
   } else {
-    const k = kept(rule, threshold, memo.cells);
+    const sorted = memo.once(() => known(strengths).slice().sort().reverse(), "sorted", ...key);
+    const k = kept(rule, threshold, sorted.length);
     if (k === 0) return Number.POSITIVE_INFINITY;
-    edge = memo.once(() => strengths.slice().sort().reverse(), "sorted", ...key)[k - 1]!;
+    edge = sorted[k - 1]!;
   }
   return signed ? Math.max(edge, ANY_POSITIVE) : edge;
 }
@@ -98,13 +100,7 @@ export function kept(rule: "top" | "percent", threshold: number, heads: number):
 export function passing(memo: Memo, task: TaskScores, settings: Threshold): Uint8Array | null {
   const edge = cut(memo, task, settings);
   if (edge === null) return null;
-  return onlyScored(memo.scores, task, reaches(strength(memo, task, settings), edge));
-}
-
-/** A mask without the heads that are not scored yet. */
-export function onlyScored({ heads }: Scores, task: TaskScores, mask: Uint8Array): Uint8Array {
-  for (const row of task.unscored ?? []) mask.fill(0, row * heads, (row + 1) * heads);
-  return mask;
+  return reaches(strength(memo, task, settings), edge);
 }
 
 /**

@@ -45,7 +45,7 @@ def test_pictures_are_the_golden_ones(
         (title, passes) for title, _, passes in expected["panels"]
     ]
     for panel, (title, values, _) in zip(found.panels, expected["panels"]):
-        golden = np.array(case["maps"][values], np.float32)
+        golden = np.array(case["maps"][values], np.float32)  # None is NaN
         assert panel.values.dtype == np.float32 and panel.values.shape == scores.shape
         if (
             asked.get("normalize") == "share" and asked["view"] == "tasks"

@@ -429,6 +429,7 @@ def views_scores() -> list[dict[str, Any]]:
     )
     given = {"layers": [0, 3, 7, 8], "categories": groups}
     return [
+        *unmeasured_scores(both, signs),
         {"name": "unsigned", "values": few, "signed": False, **given, "asked": unsigned_at},
         {"name": "signed", "values": both, "signed": True, "asked": signed_at},
         {
@@ -483,11 +484,68 @@ def views_scores() -> list[dict[str, Any]]:
     ]
 
 
-def short(value: float) -> float:
+def unmeasured_scores(both: dict[str, Runs], signs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Scores with heads that some runs, or none, have measured."""
+    some = {name: [[[*row] for row in run] for run in runs] for name, runs in both.items()}
+    some["late"] = draw(22, 3, 3, 4, -1, 1)
+    for i, run in enumerate(some["syntax"]):
+        run[1] = [None] * 4  # a layer that no run came to
+        run[2] = [x if i < head else None for head, x in enumerate(run[2], start=1)]
+    for i, run in enumerate(some["math"]):
+        run[2][3] = None if i % 2 else run[2][3]
+    for run in some["late"]:
+        run[:] = [[None] * 4] * 3  # a task that was not begun
+    some_at = each(
+        has("view", "tasks", "agreement", "categories"),
+        has("reduction", "mean", "median"),
+        has("normalize", None, "share"),
+        signs,
+        [{}, *FEW, {"threshold": 0}, {"rule": "top", "threshold": 9}],
+    )
+    some_at += each(
+        has("view", "agreement"), signs, has("agreement", 0, 0.3, 0.5, 0.75, 1), [{}, *FEW]
+    )
+    some_at += each(
+        has("view", "tasks", "agreement", "categories"),
+        has("tasks", ["late"], ["syntax"], ["late", "syntax"], []),
+        [{}, *FEW[:2]],
+    )
+    return [
+        {
+            "name": "not all measured",
+            "values": some,
+            "signed": True,
+            "categories": {"math": "one", "late": "one"},
+            "asked": some_at,
+        },
+        {
+            "name": "not all measured, unsigned",
+            "values": {
+                name: [[[x and abs(x) for x in row] for row in run] for run in runs]
+                for name, runs in some.items()
+            },
+            "signed": False,
+            "asked": each(
+                has("view", "tasks", "agreement"), has("agreement", 0.5, 1), [{}, *FEW, *RULES]
+            ),
+        },
+    ]
+
+
+def short(value: float | None) -> float | None:
     """The shortest decimal that float32 rounds to the same number."""
+    if value is None:
+        return None
     return next(
         one for digits in range(1, 18) if f32(one := float(f"{value + 0.0:.{digits}g}")) == value
     )
+
+
+def numbers(values: dict[str, Runs]) -> dict[str, Any]:
+    """The scores as arrays, NaN for None."""
+    import numpy as np
+
+    return {name: np.array(runs, dtype=np.float32) for name, runs in values.items()}
 
 
 def bits(mask: list[bool] | None) -> str | None:
@@ -510,8 +568,9 @@ def views_case() -> dict[str, Any]:
             **case,
         }
         given = {name: kept[name] for name in ("signed", "layers", "categories")}
-        header, buffer = wire.encode(HeadScores.from_arrays(case["values"], method="mine", **given))
-        maps: list[list[float]] = []  # each once
+        arrays = numbers(case["values"])
+        header, buffer = wire.encode(HeadScores.from_arrays(arrays, method="mine", **given))
+        maps: list[list[float | None]] = []  # each once
         pictures = []
         seen: list[dict[str, Any]] = []
         for asked in kept.pop("asked"):
@@ -556,7 +615,13 @@ def many_case() -> dict[str, Any]:
             )  # mostly nothing, which no whole number of steps meets
             run[0][2] = f32(run[0][2] * 1e-6 - 0.5)  # close together
             run[0][3] = f32(run[0][3] * (1e30 if r == 1 else 1e-3))  # one far away
-    header, buffer = wire.encode(HeadScores.from_arrays(values, method="mine"))
+    for runs in (40, 100):  # heads that were not measured in every run
+        values[f"some of {runs} runs"] = draw(36 + runs, runs, 1, 6, -1, 1)
+        for r, run in enumerate(values[f"some of {runs} runs"]):
+            for head, measured in enumerate((0, 1, 2, 20, 36, runs)):
+                if (7 * r) % runs >= measured:  # the same number of runs, not the first ones
+                    run[0][head] = None
+    header, buffer = wire.encode(HeadScores.from_arrays(numbers(values), method="mine"))
     short_values = {
         name: [[[short(x) for x in row] for row in run] for run in runs]
         for name, runs in values.items()
@@ -603,24 +668,29 @@ def palette_case() -> dict[str, Any]:
 
 def rank_case() -> list[dict[str, Any]]:
     """Means of heads (with ties, and zeros of both signs), and their ranks by mean and by size."""
-    maps = {
+    maps: dict[str, list[Any]] = {
         "signed": [0.5, -0.75, 0.25, 0.5, -2.0, 0.0],
         "unsigned, ties": [0.25, 0.25, 1.0, 0.0, 1.0, 0.25],
         "all alike": [f32(0.1)] * 6,
         "zeros of both signs": [0.0, -0.0, 1.0, -1.0, -0.0, 0.0],
         "one head": [-0.5],
+        "not all measured": [0.5, None, -1.0, None, 0.5, 2.0],
     }
     found = []
     for name, means in maps.items():
         for by in ("mean", "size"):
-            values = [abs(mean) if by == "size" else mean for mean in means]
+            values = [mean and (abs(mean) if by == "size" else mean) for mean in means]
+            there = [i for i, value in enumerate(values) if value is not None]
             found.append(
                 {
                     "name": f"{name}, by {by}",
                     "ranked_by": by,
                     "means": means,
-                    "ranks": [1 + sum(other > value for other in values) for value in values],
-                    "first": sorted(range(len(values)), key=lambda i: (-values[i], i)),
+                    "ranks": [
+                        0 if value is None else 1 + sum(values[i] > value for i in there)
+                        for value in values
+                    ],
+                    "first": sorted(there, key=lambda i: (-values[i], i)),
                 }
             )
     return found

@@ -2,7 +2,7 @@
 
 A third opinion beside ``headwidget/display/views`` and ``js/display/views``. Plain Python, one
 head at a time, with exact fractions where rounding could matter. A map is a flat list, layer
-after layer.
+after layer. None is a score that was not measured, and what follows from none.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any
 
-Map = list[float]
-Runs = list[list[list[float]]]  # [run][layer][head]
+Map = list[Any]  # numbers, or None
+Runs = list[list[list[Any]]]  # [run][layer][head]
 NEAR = Fraction(1, 1_000_000)  # float32 has seven digits: 0.3 and float32's 0.30000001 are one tick
 
 
@@ -34,10 +34,20 @@ def needed(agreement: float, runs: int) -> int:
 def knee(size: Map) -> float:
     """The value farthest below the straight line from the largest (at 0) to the smallest (at 1)."""
     if len(size) < 3 or size[0] == size[-1]:
-        return size[0]
+        return float(size[0]) if size else 0.0
     last = len(size) - 1
     below = [1 - i / last - (v - size[-1]) / (size[0] - size[-1]) for i, v in enumerate(size)]
-    return size[below.index(max(below))]
+    return float(size[below.index(max(below))])
+
+
+def middle(head: Map) -> float:
+    """The median of sorted runs."""
+    return float(head[len(head) // 2] + head[(len(head) - 1) // 2]) / 2
+
+
+def mean(head: Map) -> float:
+    """The mean of runs."""
+    return math.fsum(head) / len(head)
 
 
 class Task:
@@ -48,13 +58,15 @@ class Task:
         self.runs, self.signed, self.at = len(runs), signed, at
         flat = [[score for layer in run for score in layer] for run in runs]
         self.heads = [
-            sorted(run[i] for run in flat) for i in range(len(flat[0]))
+            sorted(run[i] for run in flat if run[i] is not None) for i in range(len(flat[0]))
         ]  # of each head, its runs, smallest first
-        middle = [(h[len(h) // 2] + h[(len(h) - 1) // 2]) / 2 for h in self.heads]
-        mean = [math.fsum(h) / len(h) for h in self.heads]
-        self.plain = [f32(x) for x in (middle if at["reduction"] == "median" else mean)]
-        self.whole = math.fsum(abs(x) for x in self.plain)
-        shares = [f32(abs(x) / self.whole) if self.whole else 0.0 for x in self.plain]
+        reduce = middle if at["reduction"] == "median" else mean
+        self.plain: Map = [f32(reduce(head)) if head else None for head in self.heads]
+        self.whole = math.fsum(abs(x) for x in self.plain if x is not None)
+        shares = [
+            None if x is None else f32(abs(x) / self.whole) if self.whole else 0.0
+            for x in self.plain
+        ]
         self.number = shares if at["normalize"] == "share" else self.plain
 
     def strengths(self, numbers: Map) -> Map:
@@ -63,9 +75,12 @@ class Task:
             return numbers
         sign = self.at["sign"]
         if sign == "either":
-            return [abs(x) for x in numbers]
+            return [None if x is None else abs(x) for x in numbers]
         towards = 1 if sign == "helps" else -1
-        return [abs(n) if p * towards > 0 else -abs(n) for n, p in zip(numbers, self.plain)]
+        return [
+            None if n is None else abs(n) if p * towards > 0 else -abs(n)
+            for n, p in zip(numbers, self.plain)
+        ]
 
     def least(self, numbers: Map) -> float:
         """The strength that heads must reach; infinite when none may pass.
@@ -73,7 +88,7 @@ class Task:
         Of signed scores top, percent and elbow want more than zero.
         """
         rule, threshold = self.at["rule"], self.at["threshold"]
-        strengths = self.strengths(numbers)
+        strengths = [s for s in self.strengths(numbers) if s is not None]
         if rule == "value":
             return f32(threshold)
         if rule == "elbow":
@@ -85,7 +100,7 @@ class Task:
                 if rule == "top"
                 else math.ceil(Fraction(str(threshold)) * len(strengths) / 100)
             )
-            if wanted < 1:
+            if wanted < 1 or not strengths:
                 return math.inf
             edge = sorted(strengths, reverse=True)[min(wanted, len(strengths)) - 1]
         return max(edge, 2.0**-149) if self.signed else edge
@@ -95,7 +110,7 @@ class Task:
         if self.at["threshold"] is None:
             return None
         edge = self.least(self.number)
-        return [s >= edge for s in self.strengths(self.number)]
+        return [s is not None and s >= edge for s in self.strengths(self.number)]
 
     def counts(self) -> list[int] | None:
         """How many runs of each head reach the threshold in the direction asked for.
@@ -117,10 +132,20 @@ class Task:
             return helps
         return hurts if self.at["sign"] == "hurts" else [max(pair) for pair in zip(helps, hurts)]
 
-    def reached(self, k: int) -> Map:
-        """The score that k runs of each head reach; of hurting, by being as far below zero."""
+    def reached(self, agreement: float) -> Map:
+        """The score that enough runs of each head reach; of hurting, by being as far below zero."""
         hurts = self.signed and self.at["sign"] == "hurts"
-        return [head[k - 1] if hurts else head[-k] for head in self.heads]
+        scores: Map = []
+        for head in self.heads:
+            k = needed(agreement, len(head)) if head else 0
+            scores.append((head[k - 1] if hurts else head[-k]) if head else None)
+        return scores
+
+    def enough(self, agreement: float, counts: list[int]) -> list[bool]:
+        """Heads with so many of their own runs."""
+        return [
+            bool(head) and n >= needed(agreement, len(head)) for head, n in zip(self.heads, counts)
+        ]
 
 
 def picture(scores: dict[str, Any], at: dict[str, Any]) -> dict[str, Any]:
@@ -153,32 +178,28 @@ def picture(scores: dict[str, Any], at: dict[str, Any]) -> dict[str, Any]:
         for name in shown:
             task, counts = tasks[name], tasks[name].counts()
             k = needed(at["agreement"], task.runs)
-            rows = {"Always": task.runs, f"≥ {k} of {task.runs}": k, "Any": 1}
+            rows = {"Always": 1.0, f"≥ {k} of {task.runs}": at["agreement"], "Any": 0.0}
             if k in (1, task.runs):
                 del rows[f"≥ {k} of {task.runs}"]
             columns = max(columns, len(rows))
-            for title, least in rows.items():
-                values = (
-                    task.reached(least) if counts is None else [f32(n / task.runs) for n in counts]
-                )
-                panels.append(
-                    (
-                        f"{name} ({title})",
-                        values,
-                        None if counts is None else [n >= least for n in counts],
-                    )
-                )
-            good.append(None if counts is None else [n >= k for n in counts])
-        fractions = at["threshold"] is not None
-        ends = [x for task in tasks.values() for head in task.heads for x in (head[0], head[-1])]
+            for title, agreement in rows.items():
+                if counts is None:
+                    panels.append((f"{name} ({title})", task.reached(agreement), None))
+                    continue
+                fractions = [f32(n / len(h)) if h else None for n, h in zip(counts, task.heads)]
+                panels.append((f"{name} ({title})", fractions, task.enough(agreement, counts)))
+            good.append(None if counts is None else task.enough(at["agreement"], counts))
+        thresholded = at["threshold"] is not None
+        heads = [head for task in tasks.values() for head in task.heads if head]
+        ends = [x for head in heads for x in (head[0], head[-1])]
         span = (
             {"low": 0, "high": 1, "step": 0.25, "lowCapped": False, "highCapped": False}
-            if fractions
+            if thresholded
             else spanned(ends, scores["signed"], at["cap"])
         )
         label, colours = (
             ("fraction of runs", "turbo")
-            if fractions
+            if thresholded
             else ("score", "blue-orange" if scores["signed"] else "turbo")
         )
     masks = [mask for mask in good if mask is not None]
@@ -218,10 +239,22 @@ def categories(
         c[0] if len(c) == 1 else f"{len(c)} categories" if c else "Unclassified" for c in of_head
     ]
     keep = [m == at["isolated"] for m in mine] if at["isolated"] in classes else None
-    panels = [("All Categories", [float(classes.index(m)) for m in mine], keep)]
-    for g in drawn:  # a head of the isolated class stands out in the maps of its own categories
+    there = [
+        [any(tasks[name].heads[i] for name in shown if category_of[name] == g) for g in drawn]
+        for i in range(size)
+    ]  # of each head, whether it was measured in each category drawn
+    nowhere = [bool(drawn) and not any(one) for one in there]
+    everything = [None if none else float(classes.index(m)) for m, none in zip(mine, nowhere)]
+    panels = [("All Categories", everything, keep)]
+    for at_g, g in enumerate(drawn):
+        # a head of the isolated class stands out in the maps of its own categories
         own = None if keep is None else [one and g in c for one, c in zip(keep, of_head)]
-        panels.append((g, [float(classes.index(g)) if g in c else 0.0 for c in of_head], own))
+        values = [
+            None if not one[at_g] else float(classes.index(g)) if g in c else 0.0
+            for c, one in zip(of_head, there)
+        ]
+        panels.append((g, values, own))
+    counted = [m for m, none in zip(mine, nowhere) if not none]
     return {
         "panels": panels,
         "range": {
@@ -236,7 +269,7 @@ def categories(
         "layersOn": at["orientation"] or "x",
         "columns": at["columns"],
         "passing": [bool(c) for c in of_head],
-        "legend": [[name, mine.count(name)] for name in classes],
+        "legend": [[name, counted.count(name)] for name in classes],
     }
 
 
@@ -248,6 +281,7 @@ def spanned(values: Map, diverging: bool, cap: float | str | None) -> dict[str, 
 
     Without a cap, to a percentile of the size rounded up to a tick.
     """
+    values = [x for x in values if x is not None] or [0.0]
     size = sorted(abs(Fraction(x)) for x in values)
     least, most = min(Fraction(0), Fraction(min(values))), max(Fraction(0), Fraction(max(values)))
     parts = 3 if diverging else 4

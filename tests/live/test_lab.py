@@ -46,7 +46,7 @@ def test_a_run_gives_what_score_gives(method: str, options: dict[str, Any]) -> N
 
 def test_what_the_maps_show_is_public_and_follows_the_run() -> None:
     lab = hw.live(fresh(), TASKS, "gradient")
-    assert lab.shown.partial and set(lab.shown.meta["unscored"]) == {"one", "two"}
+    assert lab.shown.partial and not any(lab.shown.measured(task).any() for task in lab.shown.tasks)
     assert lab.run(tasks=["two"]).wait(60)
     assert lab.shown is lab.scores and lab.shown.tasks == ("two",) == tuple(lab.tasks)
 
@@ -68,17 +68,14 @@ def test_what_is_not_scored_yet_is_marked_and_no_number() -> None:
     seen = []
     for _ in ready.land(lambda what, steps: None):
         header, buffer = wire.encode(ready.snapshot())
-        seen.append([task.get("unscored") for task in header["tasks"]])
         maps = wire.decode(header, buffer)
-        for task, rows in zip(maps, seen[-1]):
-            scored = [row for row in range(3) if row not in (rows or [])]
-            assert np.all(task["mean"][rows or []] == 0) and np.any(
-                task["mean"][scored] != 0
-            ) == bool(scored)
-    assert seen[:3] == [[[1, 2], [0, 1, 2]], [[2], [0, 1, 2]], [None, [0, 1, 2]]]
-    assert seen[-1] == [None, None]
+        gaps = [np.isnan(task["mean"]) for task in maps]  # (layer, head) each
+        assert all((gap.all(axis=1) == gap.any(axis=1)).all() for gap in gaps)
+        seen.append([np.flatnonzero(gap.all(axis=1)).tolist() for gap in gaps])
+    assert seen[:3] == [[[1, 2], [0, 1, 2]], [[2], [0, 1, 2]], [[], [0, 1, 2]]]
+    assert seen[-1] == [[], []] and not any(task.get("missing") for task in header["tasks"])
     lab = hw.live(model, TASKS)
-    assert [task["unscored"] for task in lab._header["tasks"]] == [[0, 1, 2], [0, 1, 2]]
+    assert all(task["missing"] for task in lab._header["tasks"])
 
 
 def test_stop_keeps_what_is_done() -> None:
@@ -88,7 +85,8 @@ def test_stop_keeps_what_is_done() -> None:
 
     def stop_in_the_second_task(size: int) -> None:
         batches.append(size)
-        if len(lab.scores.tasks if lab.scores else ()) == 1:
+        scores = lab.scores
+        if scores is not None and scores.measured("one").min() == len(TASKS[0]):
             lab.stop()
 
     with at_each_block(model, stop_in_the_second_task):

@@ -155,7 +155,7 @@ def test_a_hostile_header_is_refused(text: str, sentence: str, tmp_path: Path) -
     [
         ({"task0": np.zeros((1, 2, 3))}, "holds F64"),
         ({"task0": np.zeros((2, 3), np.float32)}, r"holds F32 \[2, 3\]"),
-        ({"task0": np.full((1, 2, 3), np.nan, np.float32)}, "6 scores are not finite"),
+        ({"task0": np.full((1, 2, 3), np.inf, np.float32)}, "6 scores are not finite"),
         ({}, "its tensors are"),
         ({"task0": np.zeros((1, 2, 3), np.float32), "more": np.zeros(1)}, "its tensors are"),
     ],

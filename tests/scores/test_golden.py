@@ -109,7 +109,7 @@ def test_a_buffer_that_does_not_fit_is_refused_with_a_sentence(change: str) -> N
         else header
     )
     sentence = {
-        "version": "is wire version 1; this headwidget reads version 2",
+        "version": "is wire version 1; this headwidget reads version 3",
         "bits": "'<b>syntax</b>' has 3 order statistics of 12 bits",
     }
     with pytest.raises(

@@ -173,7 +173,6 @@ ONE_RECORD = {
     "floor": by_name(NUMBER),
     "display": records(Display, normalize=st.just("share"), threshold=NUMBER),
     "axes": st.just(("Row", "Column")),
-    "unscored": by_name(WHOLES),
     "compare": COMPARISON,
 }
 RECORD = records(

@@ -196,10 +196,11 @@ def test_frames_and_datasets_hold_every_score() -> None:
             "same layers x heads; got 'a' 2 x 3, 'b' 3 x 2",
         ),
         (
-            {"a": np.array([[[1.0, np.nan]]])},
-            "task 'a': 1 scores are not finite; the first, at run 0, layer 0, head 1, is NaN",
+            {"a": np.array([[[1.0, np.nan, -np.inf]]])},
+            "task 'a': 1 scores are not finite; the first, at run 0, layer 0, head 2, is infinite",
         ),
         ({"a": np.array([[1.0], [np.inf]])}, "at run 0, layer 1, head 0, is infinite"),
+        ({"a": [[1.0, None], [2.0, "3"]]}, "must be real numbers"),
         ({"a": np.array([[1e300]])}, "infinite in float32"),
         (
             {"a": np.zeros(3)},

@@ -90,23 +90,29 @@ def interrupt_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("method", "chunks", "runs"),
     [
-        ("gradient", 3 + 1, {"one": 3}),
-        ("gradient", 5 + 1, {"one": 4, "two": 1}),
-        ("ablation", 3 * 2 + 1, {"one": 2}),
+        ("gradient", 3 + 1, {"one": (3, 0)}),
+        ("gradient", 5 + 1, {"one": (4, 0), "two": (1, 0)}),
+        ("ablation", 3 * 2 + 1 + 1, {"one": (3, 2)}),
+        ("ablation", 1 + 1, {"one": (1, 2)}),
+        ("ablation", 3 * 4 + 2 + 1, {"one": (4, 0), "two": (1, 1)}),
     ],
 )
 def test_ctrl_c_keeps_what_is_done(
-    method: str, chunks: int, runs: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    method: str, chunks: int, runs: dict[str, tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """``runs``: for each task how many were begun, and how many layers the last one lacks."""
     model = tiny.model("llama")
     whole = hw.score(model, TASKS, method, batch_size=1, progress=False)
     interrupt_after(chunks, monkeypatch)
     scores = hw.score(model, TASKS, method, batch_size=1, progress=False)
     assert scores.partial and not whole.partial
-    assert {t: len(scores.runs(t)) for t in scores.tasks} == runs
+    assert {t: len(scores.runs(t)) for t in scores.tasks} == {t: n for t, (n, _) in runs.items()}
     for task in scores.tasks:
         at = [whole.runs(task).index(label) for label in scores.runs(task)]
-        np.testing.assert_array_equal(scores.values(task), whole.values(task)[at])
+        expected = whole.values(task)[at].copy()
+        if lacking := runs[task][1]:
+            expected[-1, -lacking:] = np.nan  # missing, not zero
+        np.testing.assert_array_equal(scores.values(task), expected)
         if len(at) < 4:
             assert scores.meta["tasks"][task]["dropped"] == [
                 {"why": "scoring was stopped before it", "count": 4 - len(at)}

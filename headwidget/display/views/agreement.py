@@ -81,7 +81,7 @@ class Agreement(View):
         counts = _counts(scores, task, settings)
         if counts is None:
             return None
-        return counts >= reduce.runs_needed(settings.agreement, len(scores.values(task)))
+        return counts >= reduce.runs_needed_of(settings.agreement, scores.measured(task))
 
     def number_name(self, scores: HeadScores, settings: Settings) -> str:
         """What the number is called that the threshold is compared with: that of a run."""
@@ -102,7 +102,7 @@ def _row(scores: HeadScores, task: str, settings: Settings) -> list[Panel]:
     """The panels of a task, Always to Any."""
     flip = scores.signed and settings.sign == "hurts"
     values = -scores.values(task) if flip else scores.values(task)  # (run, layer, head)
-    runs = len(values)
+    runs, measured = len(values), scores.measured(task)
     counts = _counts(scores, task, settings)
     panels = []
     for title, agreement in _columns(settings.agreement, runs):
@@ -110,8 +110,9 @@ def _row(scores: HeadScores, task: str, settings: Settings) -> list[Panel]:
             reached = reduce.order_statistic(values, agreement)
             panels.append(Panel(f"{task} ({title})", -reached if flip else reached, None, task))
         else:
-            fraction = (counts / runs).astype(np.float32)
-            on = counts >= reduce.runs_needed(agreement, runs)
+            with np.errstate(invalid="ignore"):  # 0 of 0 runs is no fraction
+                fraction = (counts / measured).astype(np.float32)
+            on = counts >= reduce.runs_needed_of(agreement, measured)
             panels.append(Panel(f"{task} ({title})", fraction, on, task))
     return panels
 

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Panel:
-    """One map: its values (layer, head), and which heads are bright (None: all of them)."""
+    """One map: its values (layer, head), and which heads are bright (None: all of them).
+
+    A value is NaN where the head was not measured.
+    """
 
     title: str
     values: Array

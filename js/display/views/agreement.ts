@@ -7,12 +7,13 @@
 import type { ScoreMap, Scores, TaskScores } from "../../scores/head_scores";
 import { either, ends, filled, lookUp, reaches } from "../../scores/masks";
 import { lazy, type Memo } from "../../scores/memo";
+import { byCount, measuredAt } from "../../scores/missing";
 import { type Counts, noCounts, orderStatistic, reaching, runsNeeded } from "../../scores/reduce";
-import { onlyScored, runCut } from "../../scores/threshold";
-import { place, type Range, rangeOf, SIXES, sortedScores } from "../scales";
+import { runCut } from "../../scores/threshold";
+import { place, places, type Range, rangeOf, SIXES, sortedScores } from "../scales";
 import type { Settings } from "../settings";
 import type { Panel, Picture } from "./picture";
-import { meanName, View } from "./view";
+import { meanName, missingIn, View } from "./view";
 
 const FRACTIONS: Range = { low: 0, high: 1, step: 0.25, lowCapped: false, highCapped: false };
 
@@ -60,8 +61,7 @@ export class Agreement extends View {
   }
 
   override passes(memo: Memo, task: TaskScores, settings: Settings): Uint8Array | null {
-    const needed = runsNeeded(settings.agreement, task.runs);
-    return reachOf(memo, task, settings)?.passes(needed) ?? null;
+    return reachOf(memo, task, settings)?.passes(settings.agreement) ?? null;
   }
 
   override reached(memo: Memo, task: TaskScores, settings: Settings): Counts | null {
@@ -84,7 +84,6 @@ function rowOf(memo: Memo, task: TaskScores, settings: Settings, held: boolean):
   const direction = memo.scores.signed && settings.sign === "hurts" ? -1 : 1;
   const reach = lazy(() => reachOf(memo, task, settings));
   return agreements(settings.agreement, task.runs, held).map(([title, agreement]) => {
-    const needed = runsNeeded(agreement, task.runs);
     return {
       title: `${task.name} (${title})`,
       get values() {
@@ -94,8 +93,9 @@ function rowOf(memo: Memo, task: TaskScores, settings: Settings, held: boolean):
         return reach()?.places() ?? null;
       },
       get passes() {
-        return reach()?.passes(needed) ?? null;
+        return reach()?.passes(agreement) ?? null;
       },
+      missing: missingIn(memo, task),
       task: task.name,
     };
   });
@@ -129,8 +129,8 @@ interface Reach {
   readonly runs: Counts;
   readonly fractions: () => ScoreMap;
   readonly places: () => Uint8ClampedArray;
-  /** Which heads reach it in so many runs. */
-  readonly passes: (needed: number) => Uint8Array;
+  /** Which heads reach it in as many of their runs as an agreement asks for. */
+  readonly passes: (agreement: number) => Uint8Array;
 }
 
 /** The reach of a task, which stays while the agreement is dragged; null without a threshold. */
@@ -144,17 +144,30 @@ function reachOf(memo: Memo, task: TaskScores, settings: Settings): Reach | null
 function newReach(memo: Memo, task: TaskScores, edge: number, sign: Settings["sign"]): Reach {
   const runs = countRuns(memo, task, edge, sign);
   const table = memo.once(() => fractionPlaces(task.runs), "fraction places", task.runs);
-  const masks = new Map<number, Uint8Array>(); // by how many runs are needed
+  const masks = new Map<number, Uint8Array>(); // by how many of all runs are needed
+  const fractions = lazy(() =>
+    filled(new Float32Array(memo.cells), (i) => runs[i]! / measuredAt(task, i)),
+  );
   return {
     runs,
-    fractions: lazy(() => filled(new Float32Array(memo.cells), (i) => runs[i]! / task.runs)),
-    places: lazy(() => lookUp(table, runs)),
-    passes(needed) {
-      const mask = masks.get(needed) ?? onlyScored(memo.scores, task, reaches(runs, needed));
+    fractions,
+    places: lazy(() => (task.measured ? places(fractions(), FRACTIONS) : lookUp(table, runs))),
+    passes(agreement) {
+      const needed = runsNeeded(agreement, task.runs);
+      const mask = masks.get(needed) ?? enough(task, runs, agreement);
       masks.set(needed, mask);
       return mask;
     },
   };
+}
+
+/** 1 where a head reaches the threshold in enough of the runs in which it was measured. */
+function enough(task: TaskScores, runs: Counts, agreement: number): Uint8Array {
+  if (!task.measured) return reaches(runs, runsNeeded(agreement, task.runs));
+  const needed = byCount(task.measured, (count) =>
+    count ? runsNeeded(agreement, count) : Number.POSITIVE_INFINITY,
+  );
+  return filled(new Uint8Array(runs.length), (i) => Number(runs[i]! >= needed(i)));
 }
 
 /** How many runs of each head reach an edge; of either sign, in the direction that more do. */

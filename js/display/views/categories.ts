@@ -10,7 +10,7 @@ import { categoriesOf, forCategories, members, passing } from "../../scores/thre
 import { EIGHTS } from "../scales";
 import type { Settings } from "../settings";
 import type { Panel, Picture } from "./picture";
-import { View } from "./view";
+import { missingIn, View } from "./view";
 
 const ALL = "All Categories";
 const UNCLASSIFIED = "Unclassified";
@@ -33,11 +33,19 @@ export class Categories extends View {
     const alone = settings.isolated === null ? -1 : names.indexOf(settings.isolated);
     const isolated =
       alone < 0 ? null : filled(new Uint8Array(memo.cells), (i) => Number(classes[i] === alone));
+    const missing = missingFrom(memo, settings, [...masks.keys()]);
+    const nowhere = inAll([...missing.values()]);
     return {
       panels: [
-        { title: ALL, values: classes, passes: isolated, task: null },
+        { title: ALL, values: classes, passes: isolated, missing: nowhere, task: null },
         ...Array.from(masks, ([category, mask]) =>
-          panelOf(category, groups.indexOf(category) + 1, mask, isolated),
+          panelOf(
+            category,
+            groups.indexOf(category) + 1,
+            mask,
+            isolated,
+            missing.get(category) ?? null,
+          ),
         ),
       ],
       range: { low: 0, high: names.length - 1, step: 1, lowCapped: false, highCapped: false },
@@ -46,7 +54,7 @@ export class Categories extends View {
       layersOn: settings.orientation ?? "x",
       columns: settings.columns,
       passing: reaches(count, 1),
-      legend: legendOf(names, classes),
+      legend: legendOf(names, classes, nowhere),
       cuts: [],
       floor: null,
       signed: false,
@@ -80,8 +88,36 @@ function classify(
   return { classes, count };
 }
 
+/** For each category the heads that none of its tasks shown has measured; null: all are. */
+function missingFrom(
+  memo: Memo,
+  { tasks }: Settings,
+  categories: readonly string[],
+): Map<string, Uint8Array | null> {
+  const groups = categoriesOf(memo.scores);
+  return new Map(
+    categories.map((category) => {
+      const shown = groups.get(category)!.filter((name) => tasks.includes(name));
+      return [category, inAll(shown.map((name) => missingIn(memo, memo.task(name)!)))];
+    }),
+  );
+}
+
+/** 1 where every mask has 1; null where one of them has none at all, or there is no mask. */
+function inAll(masks: readonly (Uint8Array | null)[]): Uint8Array | null {
+  const [first, ...others] = masks;
+  if (!first || others.includes(null)) return null;
+  return first.map((value, i) => (value && others.every((mask) => mask![i]) ? 1 : 0));
+}
+
 /** The map of one category. */
-function panelOf(title: string, place: number, mask: Uint8Array, keep: Uint8Array | null): Panel {
+function panelOf(
+  title: string,
+  place: number,
+  mask: Uint8Array,
+  keep: Uint8Array | null,
+  missing: Uint8Array | null,
+): Panel {
   const values = lazy(() => filled(new Uint16Array(mask.length), (i) => mask[i]! * place));
   return {
     title,
@@ -89,13 +125,18 @@ function panelOf(title: string, place: number, mask: Uint8Array, keep: Uint8Arra
       return values();
     },
     passes: keep?.map((kept, i) => kept & mask[i]!) ?? null,
+    missing,
     task: null,
   };
 }
 
 /** Every class with how many heads it has. */
-function legendOf(names: readonly string[], classes: Uint16Array): Picture["legend"] {
+function legendOf(
+  names: readonly string[],
+  classes: Uint16Array,
+  missing: Uint8Array | null,
+): Picture["legend"] {
   const counts = new Array<number>(names.length).fill(0);
-  for (let cell = 0; cell < classes.length; cell++) counts[classes[cell]!]!++;
+  for (let cell = 0; cell < classes.length; cell++) if (!missing?.[cell]) counts[classes[cell]!]!++;
   return names.map((name, i) => ({ name, count: counts[i]! }));
 }

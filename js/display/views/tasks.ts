@@ -8,7 +8,7 @@ import { number, passing, wholeOf } from "../../scores/threshold";
 import { rangeOf, SIXES, sortedScores } from "../scales";
 import type { Settings } from "../settings";
 import type { Picture } from "./picture";
-import { meanName, View } from "./view";
+import { meanName, missingIn, View } from "./view";
 
 export class Tasks extends View {
   readonly name = "tasks";
@@ -25,6 +25,7 @@ export class Tasks extends View {
       title: task.name,
       values: number(memo, task, settings),
       passes: passing(memo, task, settings),
+      missing: missingIn(memo, task),
       task: task.name,
     }));
     const signed = memo.scores.signed && settings.normalize === null;

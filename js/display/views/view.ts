@@ -4,6 +4,7 @@
 import type { Scores, TaskScores } from "../../scores/head_scores";
 import { ends } from "../../scores/masks";
 import type { Memo } from "../../scores/memo";
+import { neverMeasured } from "../../scores/missing";
 import type { Counts } from "../../scores/reduce";
 import { number, passing } from "../../scores/threshold";
 import type { Settings, ViewName } from "../settings";
@@ -61,6 +62,10 @@ export abstract class View {
     return memo.once(() => ends(maps()), "ends", settings.reduction, settings.normalize);
   }
 }
+
+/** Which heads were measured in no run of a task; null: all were in some. */
+export const missingIn = (memo: Memo, task: TaskScores): Uint8Array | null =>
+  memo.once(() => neverMeasured(task), "missing", task.name);
 
 /** What the runs of a head taken together are called. */
 export function meanName(scores: Scores, settings: Settings): string {

@@ -12,7 +12,7 @@ import { decode, type Header } from "../../display/wire";
 import type { Scores } from "../../scores/head_scores";
 import { Memo } from "../../scores/memo";
 import { START } from "../../scores/threshold";
-import { bytes, scoresOf, task } from "../fixtures";
+import { bytes, floats, scoresOf, task } from "../fixtures";
 
 interface Expected {
   readonly panels: readonly (readonly [string, number, string | null])[];
@@ -52,15 +52,18 @@ describe.each(golden.scores)("$name", ({ header, buffer, maps, pictures }) => {
     );
     // Sums differ in their last digit by the order of adding.
     const shares = asked.view === "tasks" && asked.normalize === "share";
-    panels.forEach(({ title, values }, i) => {
-      const wanted = Float32Array.from(maps[expected.panels[i]![1]]!);
+    panels.forEach(({ title, values: all, missing }, i) => {
+      const wanted = floats(maps[expected.panels[i]![1]]!);
+      const values = Array.from(all, (value, at) => (missing?.[at] ? Number.NaN : value));
       if (shares) {
         values.forEach((value, at) => {
-          expect(Math.abs(value - wanted[at]!), title).toBeLessThanOrEqual(1.2e-7 * wanted[at]!);
+          expect(Number.isNaN(value), title).toBe(Number.isNaN(wanted[at]));
+          if (!Number.isNaN(value))
+            expect(Math.abs(value - wanted[at]!), title).toBeLessThanOrEqual(1.2e-7 * wanted[at]!);
         });
       } else
         expect(
-          Array.from(values, (value) => value + 0),
+          values.map((value) => value + 0),
           title,
         ).toEqual(Array.from(wanted));
     });
@@ -122,8 +125,12 @@ describe("the column between Always and Any", () => {
   });
 });
 
-describe("rows that are not scored yet", () => {
-  const half = { ...task("a", [[1, 3, 0, 0]]), unscored: [1] };
+describe("heads that were not measured", () => {
+  const none = Number.NaN;
+  const half = {
+    ...task("a", [[1, 3, none, none]]),
+    measured: Float32Array.from([1, 1, 0, 0]),
+  };
   const scores = scoresOf([half], [0, 1], true);
 
   it("pass no threshold, in any view", () => {

@@ -75,7 +75,7 @@ describe("the wire", () => {
 
   it("refuses what does not fit, with a sentence", () => {
     expect(() => decode({ ...header, version: 1 }, buffer)).toThrow(
-      "wire version 1; this headwidget reads version 2",
+      "wire version 1; this headwidget reads version 3",
     );
     expect(() => decode(header, buffer.subarray(4))).toThrow(
       /holds \d+ bytes; its header promises \d+\./,

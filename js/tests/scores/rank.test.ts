@@ -6,18 +6,18 @@ import { csv } from "../../display/export";
 import { DEFAULTS, type Settings } from "../../display/settings";
 import { Memo } from "../../scores/memo";
 import { order, rankingValues, rankName, ranks } from "../../scores/rank";
-import { scoresOf, task } from "../fixtures";
+import { floats, scoresOf, task } from "../fixtures";
 
 interface Case {
   readonly name: string;
   readonly ranked_by: "mean" | "size";
-  readonly means: readonly number[];
+  readonly means: readonly (number | null)[];
   readonly ranks: readonly number[];
 }
 
 describe("a rank", () => {
   it.each(golden as Case[])("is that of Python: $name", (one) => {
-    const means = Float32Array.from(one.means);
+    const means = floats(one.means);
     expect([...order(rankingValues(means, one.ranked_by))]).toEqual(one.ranks);
   });
 
