@@ -37,9 +37,9 @@ class Categories(Mapping[str, str]):
         They are those with a task in which the head reaches ``threshold``; the set of a
         head without any is empty, and a head that was not measured is left out. It is what
         the categories view shows, and takes its settings: ``rule``, ``sign``, ``reduction``,
-        ``normalize``, and ``tasks`` (which ones count). A task without a category is one of its own. Without a threshold,
-        heads are sorted as the view starts: at 0.15 for relations, else at each task's
-        elbow.
+        ``normalize``, and ``tasks`` (which ones count). A task without a category is one of
+        its own. Without a threshold, heads are sorted as the view starts: at 0.15 for
+        relations, else at each task's elbow.
         """
         if "view" in settings:
             raise TypeError(

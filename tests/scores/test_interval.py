@@ -157,7 +157,9 @@ def test_order_statistics_are_those_of_the_sorted_runs(
     middle = np.median(values.astype(np.float64), axis=0).astype(np.float32)
     for at_once in (reduce.AT_ONCE, 4 * runs, 1):
         monkeypatch.setattr(reduce, "AT_ONCE", at_once)
-        np.testing.assert_array_equal(reduce.order_statistics(values, lambda _: ranks), ordered[ranks])
+        np.testing.assert_array_equal(
+            reduce.order_statistics(values, lambda _: ranks), ordered[ranks]
+        )
         np.testing.assert_array_equal(
             reduce.order_statistics(values, lambda runs: [runs // 2])[0], ordered[runs // 2]
         )

@@ -86,7 +86,7 @@ def test_no_rank_no_place_and_no_threshold_for_what_was_not_measured() -> None:
 
 
 def test_none_and_masked_cells_are_missing_too() -> None:
-    given_none = hw.HeadScores.from_arrays({"a": [[1.0, None]]}, method="mine")
+    given_none = hw.HeadScores.from_arrays({"a": [[1.0, None]]}, method="mine")  # type: ignore[dict-item]
     masked = np.ma.masked_array([[1.0, 7.0]], mask=[[False, True]])
     for scores in (given_none, hw.HeadScores.from_arrays({"a": masked}, method="mine")):
         np.testing.assert_array_equal(scores.values("a"), np.float32([[[1.0, NAN]]]))
