@@ -14,6 +14,9 @@ export interface Pointed extends Cell {
   readonly place?: { readonly x: number; readonly y: number };
 }
 
+/** Layer, head, and the factor of its output; 0 is off. */
+export type ChangedHead = readonly [number, number, number];
+
 /** What Python knows too. */
 export interface Synced extends Settings {
   readonly selected: readonly Head[];
@@ -41,6 +44,14 @@ export interface Shown {
   readonly settled: boolean;
   /** Is the agreement slider held? Until it is let go no column of maps comes or goes. */
   readonly agreeing: boolean;
+  /** Is the inspector open? Closed, the maps have the whole width. */
+  readonly inspector: boolean;
+  /** The inspector's tab that was opened last. */
+  readonly tab: string;
+  /** Does the inspector stand beside the maps, so that it needs no card over them? */
+  readonly docked: boolean;
+  /** Heads whose outputs are scaled: layer, head, factor. */
+  readonly changed: readonly ChangedHead[];
 }
 
 /** What Python sent, decoded, and what was worked out from it. */
@@ -83,7 +94,9 @@ export type SettingName = keyof Settings;
 export type Asked = SettingName | keyof Data;
 /** What a map is drawn from, and what a pointer or a key on it changes. */
 export type MapSource = Reads<
-  keyof Data | "selected" | "point" | "cursor" | "box" | "width" | "ratio" | "scheme" | "settled"
+  | keyof Data
+  | ("selected" | "point" | "cursor" | "box" | "changed")
+  | ("width" | "ratio" | "scheme" | "settled")
 > &
   Draws &
   Points &

@@ -77,6 +77,10 @@ export function createStore(
     spoken: "",
     settled: false,
     agreeing: false,
+    inspector: true,
+    tab: "scores",
+    docked: false,
+    changed: [],
     ...readScores(model),
   };
   let pictured: { of: unknown[]; picture: Picture } | null = null;

@@ -4,8 +4,9 @@
 import { messageOf } from "./display/message";
 import type { Scheme } from "./display/palette";
 import { viewOf } from "./display/views";
-import { head } from "./live/head";
-import { intervene } from "./live/intervene";
+import { changedHeads, turnOff } from "./live/changed";
+import { effect } from "./live/effect";
+import { inMethods, inWords, onPrompt } from "./live/head_tabs";
 import { createLab, type Lab } from "./live/lab";
 import { prompt } from "./live/prompt";
 import { run } from "./live/run";
@@ -17,26 +18,16 @@ import { make } from "./panels/dom";
 import { grid } from "./panels/grid";
 import { header } from "./panels/header";
 import { help } from "./panels/help";
+import { type Extras, inspector } from "./panels/inspector";
 import { status } from "./panels/status";
 import { nudge } from "./panels/threshold";
 import type { Panel } from "./state";
 import { createStore, type Store } from "./store";
 
-type Part = readonly [string, Panel<Store>];
+/** From this width on the inspector stands beside the maps; css/inspector.css says how wide. */
+const BESIDE = 720; // CSS pixels
 
-/** What the first frame shows, from the top. */
-const FIRST: readonly Part[] = [
-  ["header", header],
-  ["controls", controls],
-  ["chips", chips],
-  ["view", grid],
-];
-/** What stands below it or comes when asked for: built when the first frame was painted. */
-const LATER: readonly Part[] = [
-  ["status", status],
-  ["card", card],
-  ["help", help],
-];
+type Part = readonly [string, Panel<Store>];
 
 function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
   const view = new AbortController();
@@ -51,26 +42,55 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   el.append(root);
   try {
     const store = createStore(model, signal);
+    const lab = createLab(model, signal);
+    const [top, main, beside] = [
+      make("div", "top"),
+      make("div", "main"),
+      make("div", "inspector"), // its room is kept from the first frame on
+    ];
+    root.append(top, make("div", "body", main, beside));
     const measure = (): void => {
       const scheme = schemeOf(root);
+      const width = root.clientWidth;
       root.dataset.scheme = scheme;
-      root.classList.toggle("hw-narrow", root.clientWidth < 620);
-      store.show({ width: root.clientWidth, ratio: window.devicePixelRatio || 1, scheme });
+      root.classList.toggle("hw-narrow", width < 620);
+      root.classList.toggle("hw-stacked", width < BESIDE);
+      root.classList.toggle("hw-alone", !store.state.inspector);
+      store.show({
+        docked: width >= BESIDE && store.state.inspector,
+        width: main.clientWidth,
+        ratio: window.devicePixelRatio || 1,
+        scheme,
+      });
     };
     measure();
-    const build = (panels: readonly Part[]): void => {
-      for (const [name, panel] of panels) {
+    const fill = (box: HTMLElement, panel: Panel<Store>): void =>
+      signal.addEventListener("abort", panel(box, store));
+    const build = (inside: HTMLElement, parts: readonly Part[]): void => {
+      for (const [name, panel] of parts) {
         const box = make("div", name);
-        root.append(box);
-        signal.addEventListener("abort", panel(box, store));
+        inside.append(box);
+        fill(box, panel);
       }
     };
-    const lab = createLab(model, signal);
-    build(lab ? [...FIRST.slice(0, 1), ["run", run(lab)], ...FIRST.slice(1)] : FIRST);
-    if (lab) signal.addEventListener("abort", reportPaints(store, lab));
+    // What the first frame shows.
+    build(top, [["header", header]]);
+    if (lab) build(top, [["run", run(lab)]]);
+    build(top, [
+      ["controls", controls],
+      ["chips", chips],
+    ]);
+    build(main, [["view", grid]]);
+    if (lab) signal.addEventListener("abort", follow(store, lab));
     const observer = new ResizeObserver(measure);
     observer.observe(root);
     signal.addEventListener("abort", () => observer.disconnect());
+    signal.addEventListener(
+      "abort",
+      store.subscribe((changed) => {
+        if (changed.has("inspector")) measure();
+      }),
+    );
     // base.css gives the root's colour a very short transition: it ends when the theme
     // has changed, in every host.
     for (const end of ["transitionend", "transitioncancel"])
@@ -78,17 +98,19 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     root.addEventListener("keydown", (event) => press(event, store), { signal });
     // One frame more: what is painted must still reach the screen.
     afterPaint(() => afterPaint(later));
+    // What stands below or comes when asked for: built when the first frame was painted.
     const later = (): void => {
       if (signal.aborted) return;
-      build(LATER);
+      if (lab) build(main, [["changed", changedHeads(lab)]]);
+      build(main, [["status", status]]);
+      fill(beside, inspector(lab && extrasOf(lab, store)));
+      build(root, [
+        ["card", card],
+        ["help", help],
+      ]);
       if (lab) {
         lab.ask("shown");
         signal.addEventListener("abort", () => lab.ask("hidden"));
-        build([
-          ["prompt", prompt(lab)],
-          ["head", head(lab)],
-          ["intervene", intervene(lab)],
-        ]);
       }
       store.show({ settled: true });
       requestAnimationFrame(() => {
@@ -105,11 +127,50 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   };
 }
 
-/** Tell the kernel when new scores were painted: it sends as many pictures of a run as are seen. */
-const reportPaints = (store: Store, lab: Lab): (() => void) =>
-  store.subscribe((changed) => {
-    if (changed.has("scores")) afterPaint(() => lab.ask("painted"));
-  });
+/** What the inspector of a live widget has besides. */
+const extrasOf = (lab: Lab, store: Store): Extras => ({
+  above: prompt(lab),
+  actions: turnOff(lab, store),
+  underScores: inMethods(lab),
+  tabs: [
+    {
+      name: "prompt",
+      title: "Prompt",
+      about: "Where it looks on the prompt, and what it promotes and suppresses there",
+      fill: onPrompt(lab, store),
+    },
+    {
+      name: "words",
+      title: "Words",
+      about: "The words that it amplifies anywhere, read from its weights",
+      fill: inWords(lab),
+    },
+    {
+      name: "effect",
+      title: "Effect",
+      about: "What turning heads off does to the tasks and to the text",
+      fill: effect(lab, store),
+    },
+  ],
+});
+
+/** Show the heads that the lab has changed; tell its kernel when new scores were painted. */
+function follow(store: Store, lab: Lab): () => void {
+  const change = (): void => store.show({ changed: lab.state._scaled });
+  change();
+  const stops = [
+    lab.subscribe((changed) => {
+      if (changed.has("_scaled")) change();
+    }),
+    // It sends as many pictures of a run as are seen.
+    store.subscribe((changed) => {
+      if (changed.has("scores")) afterPaint(() => lab.ask("painted"));
+    }),
+  ];
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
 
 /** Call back when the next frame was painted: a message posted in its callback comes after that. */
 function afterPaint(act: () => void): void {

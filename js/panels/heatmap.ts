@@ -108,9 +108,9 @@ export function heatmap(number: number): Panel<MapSource> {
     };
     let marked = false; // a canvas that was never drawn on costs nothing
     const mark = (): void => {
-      const { selected, point, box } = source.state;
+      const { selected, point, box, changed } = source.state;
       const picture = source.picture();
-      const any = selected.length > 0 || point !== null || box !== null;
+      const any = selected.length + changed.length > 0 || point !== null || box !== null;
       if (picture && (any || marked))
         drawMarks(marks, source.state, layoutOf(source.state, picture), picture.layersOn);
       marked = any;
@@ -139,7 +139,8 @@ export function heatmap(number: number): Panel<MapSource> {
       const selected = changed.has("selected");
       const resized = moved && resize();
       if (changed.has("scheme") || changed.has("picture")) draw();
-      if (resized || changed.has("point") || selected || changed.has("box")) mark();
+      const marked = (["point", "box", "changed"] as const).some((part) => changed.has(part));
+      if (resized || selected || marked) mark();
       if (moved || selected) name();
     });
     const observer = new IntersectionObserver(

@@ -1,5 +1,5 @@
 // What is drawn over the cells: outlines of selected heads, the cross hair, the head pointed at,
-// and the box.
+// the box, and heads that are changed.
 
 import type { Layout } from "../display/layout";
 import { selectedCells } from "../display/selection";
@@ -58,5 +58,50 @@ export function drawMarks(
     pen.setLineDash([4 * line, 3 * line]);
     ring([box], "#fff", "#000");
     pen.setLineDash([]);
+  }
+  drawChanged(pen, state, layout, corner);
+}
+
+const LEAST_NAMED = 15; // CSS pixels that a cell must be wide and high for its factor to be read
+
+/** A cross over a head that is off; a ring, and its factor where there is room, over a scaled one. */
+function drawChanged(
+  pen: CanvasRenderingContext2D,
+  { changed, scores }: MapState,
+  { cellWidth, cellHeight, ratio }: Layout,
+  corner: (cell: Cell) => [number, number],
+): void {
+  const radius = Math.max(2 * ratio, Math.min(cellWidth, cellHeight) / 2 - ratio);
+  for (const [layer, head, factor] of changed) {
+    const row = scores?.layers.indexOf(layer) ?? -1;
+    if (row < 0) continue;
+    const [left, top] = corner({ row, head });
+    const [x, y] = [left + cellWidth / 2, top + cellHeight / 2];
+    pen.beginPath();
+    if (factor === 0) {
+      const arm = radius * 0.8;
+      pen.moveTo(x - arm, y - arm);
+      pen.lineTo(x + arm, y + arm);
+      pen.moveTo(x + arm, y - arm);
+      pen.lineTo(x - arm, y + arm);
+    } else pen.ellipse(x, y, radius, radius, 0, 0, 2 * Math.PI);
+    // White below black shows on any colour.
+    for (const [colour, width] of [
+      ["#fff", 4],
+      ["#000", 1.75],
+    ] as const) {
+      pen.strokeStyle = colour;
+      pen.lineWidth = width * ratio;
+      pen.stroke();
+    }
+    if (factor === 0 || Math.min(cellWidth, cellHeight) < LEAST_NAMED * ratio) continue;
+    pen.font = `600 ${Math.round(9 * ratio)}px sans-serif`;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.strokeStyle = "#fff";
+    pen.lineWidth = 3 * ratio;
+    pen.strokeText(String(factor), x, y);
+    pen.fillStyle = "#000";
+    pen.fillText(String(factor), x, y);
   }
 }

@@ -20,7 +20,15 @@ function open(read: Partial<LabState> = {}) {
   };
   const state: MapState & { orientation: "x" | null } = {
     ...{ scores, memo: new Memo(scores), selected: [], point: null, cursor: { row: 0, head: 0 } },
-    ...{ box: null, width: 900, ratio: 1, scheme: "light", settled: true, orientation: null },
+    ...{
+      box: null,
+      changed: [],
+      width: 900,
+      ratio: 1,
+      scheme: "light",
+      settled: true,
+      orientation: null,
+    },
   };
   const widget: MapSource & Reads<"orientation"> = {
     state,

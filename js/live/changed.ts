@@ -1,0 +1,113 @@
+// Heads whose outputs are scaled: a chip for each under the maps, the button that turns the
+// selected ones off, and the slider that scales them.
+
+import { all, button, keepKeys, make, setText } from "../panels/dom";
+import { headName } from "../scores/head_scores";
+import type { ChangedHead, Panel, Reads, Shows } from "../state";
+import type { Lab } from "./lab";
+
+const NAMED = 8; // chips; the others are counted
+
+/** The factors after the selected heads were given one; 1 leaves a head as it is. */
+export function withFactor(
+  changed: readonly ChangedHead[],
+  selected: readonly (readonly [number, number])[],
+  factor: number,
+): ChangedHead[] {
+  const others = changed.filter(([l, h]) => !selected.some(([a, b]) => a === l && b === h));
+  const these = selected.map(([l, h]): ChangedHead => [l, h, factor]);
+  return factor === 1 ? others : [...others, ...these];
+}
+
+/** The line of chips under the maps. */
+export const changedHeads =
+  (lab: Lab): Panel<Reads<"scores" | "changed">> =>
+  (el, source) => {
+    const chips = make("span", "changed-chips");
+    const restore = button("off", "Restore all", "All heads as they are", () =>
+      lab.set({ _scaled: [] }),
+    );
+    el.append(make("span", "choice-name", "Heads changed"), restore, chips);
+    el.setAttribute("role", "group");
+    el.setAttribute("aria-label", "Heads changed");
+    const draw = (): void => {
+      const { changed, scores } = source.state;
+      el.hidden = !changed.length;
+      const named = changed.slice(0, NAMED).map(([layer, head, factor]) => {
+        const name = headName(scores, [layer, head]);
+        const text = `${name} ×${factor} ✕`;
+        return button("chip-changed", text, `Restore ${name}`, () =>
+          lab.set({ _scaled: changed.filter(([l, h]) => l !== layer || h !== head) }),
+        );
+      });
+      const more = changed.length - named.length;
+      chips.replaceChildren(...named, ...(more > 0 ? [`and ${more} more`] : []));
+    };
+    draw();
+    return source.subscribe((changed) => {
+      if (changed.has("changed") || changed.has("scores")) draw();
+    });
+  };
+
+/** The button beside the head's name: off, or on again. */
+export const turnOff =
+  (lab: Lab, source: Reads<"selected" | "changed"> & Shows<"tab">) =>
+  (el: HTMLElement): (() => void) => {
+    const off = button("off", "Turn off", "", () => {
+      const { selected, changed } = source.state;
+      lab.set({ _scaled: withFactor(changed, selected, isOff() ? 1 : 0) });
+      if (!isOff()) source.show({ tab: "effect" });
+    });
+    const isOff = (): boolean => {
+      const { selected, changed } = source.state;
+      return selected.every(([l, h]) => changed.some(([a, b, by]) => a === l && b === h && !by));
+    };
+    el.append(off);
+    const draw = (): void => {
+      const { selected } = source.state;
+      const count = selected.length > 1 ? ` ${selected.length}` : "";
+      off.disabled = !selected.length;
+      const on = selected.length > 0 && isOff();
+      setText(off, on ? `Turn${count} on` : `Turn${count} off`);
+      off.title = on
+        ? "The selected heads as they are"
+        : "Multiply the selected heads' outputs by 0, and see what that does";
+    };
+    draw();
+    return source.subscribe((changed) => {
+      if (changed.has("selected") || changed.has("changed")) draw();
+    });
+  };
+
+/** A slider for the factor of the selected heads. */
+export const scaleBy =
+  (lab: Lab, source: Reads<"selected" | "changed">) =>
+  (el: HTMLElement): (() => void) => {
+    const factor = make("input", "slider");
+    factor.type = "range";
+    [factor.min, factor.max, factor.step] = ["0", "3", "0.05"];
+    factor.setAttribute("aria-label", "What the selected heads' outputs are multiplied by");
+    keepKeys(factor);
+    const value = make("output", "factor");
+    const write = (): void => setText(value, `×${factor.value}`);
+    factor.addEventListener("input", write);
+    factor.addEventListener("change", () => {
+      const { selected, changed } = source.state;
+      lab.set({ _scaled: withFactor(changed, selected, factor.valueAsNumber) });
+    });
+    el.append(make("label", "choice", make("span", "choice-name", "Scale"), factor, value));
+    const draw = (): void => {
+      const { selected, changed } = source.state;
+      const last = selected[selected.length - 1];
+      const now = last && changed.find(([l, h]) => l === last[0] && h === last[1]);
+      factor.disabled = !last;
+      factor.value = String(now ? now[2] : 1);
+      write();
+    };
+    draw();
+    return all(
+      source.subscribe((changed) => {
+        if (changed.has("selected") || changed.has("changed")) draw();
+      }),
+    );
+  };
