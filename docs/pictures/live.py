@@ -40,7 +40,7 @@ def shoot(folder: Path, width: int = 960) -> list[Path]:
         kernel.run("lab.run()")
         kernel.until("lab.state", lambda state: state == "done", 180)
         kernel.run("lab.threshold = 0.1; lab.selected = lab.scores.top('Math', 8)[::-1]")
-        page.get_by_role("button", name="Turn selected off").click()
+        page.get_by_role("button", name="Turn 8 off").click()
         kernel.until("int((lab.gates == 0).sum())", lambda count: count == 8)
         page.get_by_role("button", name="Measure on tasks").click()
         kernel.until("lab.effect.get('done')", lambda done: done is True, 240)

@@ -81,6 +81,7 @@ export const inspector =
       const shown = loaded && inspected(state);
       setText(name, loaded && shown ? headName(loaded, shown.head) : "No head");
       setText(note, shown ? shown.note : "");
+      el.toggleAttribute("data-pointed", docked && !!state.point?.place);
       numbers.hidden = !shown;
       hint.hidden = !!shown;
       setText(hint, "Point at a head to see its scores; click it to keep them here.");
@@ -161,10 +162,12 @@ function tabList(
     tab.setAttribute("role", "tab");
     tab.id = `${group}-${name}`;
     const page = make("div", "tab-page");
-    page.setAttribute("role", "tabpanel");
-    page.setAttribute("aria-labelledby", tab.id);
-    page.tabIndex = 0; // what is in it may have to be scrolled by keys
     page.dataset.tab = name;
+    if (list.length > 1) {
+      page.setAttribute("role", "tabpanel");
+      page.setAttribute("aria-labelledby", tab.id);
+      page.tabIndex = 0; // what is in it may have to be scrolled by keys
+    }
     return { name, tab, page, fill };
   });
   const bar = make("div", "tabs", ...parts.map(({ tab }) => tab));

@@ -156,8 +156,15 @@ class ExplorerPage:
         return self.text("spoken")
 
     def card(self) -> str:
-        """The text of the hover card; empty without one."""
-        card = self.seen(".hw-card")
+        """The head that the pointer or a key is at, with its numbers; empty without one.
+
+        They stand in the inspector where that is beside the maps, else in a card.
+        """
+        inspector = self.seen(".hw-inspector[data-pointed]")
+        if inspector.count():
+            name = inspector.locator(".hw-inspected-name").inner_text()
+            return f"{name}\n{inspector.locator('.hw-head-card').inner_text()}"
+        card = self.root.locator("> .hw-card")
         return card.inner_text() if card.is_visible() else ""
 
     # ---- maps ----

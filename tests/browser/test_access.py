@@ -30,7 +30,7 @@ _FOCUS = """() => {
     return {
         name, tag: el.tagName, style: outlineStyle, width: parseFloat(outlineWidth),
         colour: outlineColor, area: box.width * box.height,
-        panel: el.closest('.hw-root > *').className,
+        panel: el.closest('.hw-top > *, .hw-main > *, .hw-inspector, .hw-root > *').className,
     };
 }"""
 
@@ -144,7 +144,14 @@ def test_tab_goes_through_everything_in_order_and_the_focus_is_seen(
         assert focus["style"] != "none" and focus["width"] >= 2, f"no outline on {focus['name']}"
         assert focus["area"] > 0 and focus["name"], focus
     panels = list(dict.fromkeys(focus["panel"] for focus in stops))
-    assert panels == ["hw-header", "hw-controls", "hw-chips", "hw-view", "hw-status"]
+    assert panels == [
+        "hw-header",
+        "hw-controls",
+        "hw-chips",
+        "hw-view",
+        "hw-status",
+        "hw-inspector",
+    ]
     names = [focus["name"] for focus in stops]
     assert names[:7] == ["Tasks", "Agreement", "Categories", "Display", "Save", "About", "Keys"]
     controls = "button:enabled, input:enabled, select, summary, .hw-plot"

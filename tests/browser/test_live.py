@@ -87,11 +87,11 @@ def test_cells_fill_while_the_kernel_stays_free_and_stop_answers(bench: Bench) -
     )
     bench.view.hover(0, 3)
     wait_until(
-        lambda: "Syntax" in bench.view.card() and "not scored yet" not in bench.view.card(),
+        lambda: "Syntax" in bench.view.card() and "not measured" not in bench.view.card(),
         "the card of a scored head",
     )
     bench.view.hover(29, 3)
-    wait_until(lambda: "not scored yet" in bench.view.card(), "the card of a head that is not")
+    wait_until(lambda: "not measured" in bench.view.card(), "the card of a head that is not")
     bench.go.click()
     bench.kernel.until("lab.state", lambda state: state == "stopped", 90)
     wait_until(
@@ -145,6 +145,7 @@ def test_a_prompt_is_read_as_it_is_typed_and_another_target_needs_no_forward(ben
         "␣France",
         "␣is",
     ]
+    bench.page.get_by_role("tab", name="Prompt").click()
     title = bench.page.locator(".hw-prompt-map .hw-map-name")
     wait_until(lambda: title.inner_text() == "adds to ␣Paris", "its map")
     bench.kernel.run(
@@ -162,18 +163,17 @@ def test_the_top_heads_of_a_task_matter_more_to_it_than_the_control(bench: Bench
     bench.kernel.until("lab.state", lambda state: state == "done", 300)
     bench.kernel.run("lab.selected = lab.scores.top('Math', 8)")
     wait_until(lambda: bench.view.text("selected").startswith("8 selected"), "the selection")
-    head = bench.page.locator(".hw-head")
-    wait_until(
-        lambda: "Promotes here" in head.inner_text() and "gradient · Math" in head.inner_text(),
-        "the head's card",
-        180,
-    )
+    head = bench.page.locator(".hw-inspector")
+    wait_until(lambda: "gradient · Math" in head.inner_text(), "its rank", 180)
+    head.get_by_role("tab", name="Words").click()
     wait_until(lambda: "Amplifies anywhere" in head.inner_text(), "its salient tokens", 180)
-    weights = head.locator(".hw-tokens .hw-token").evaluate_all(
+    head.get_by_role("tab", name="Prompt").click()
+    wait_until(lambda: "Promotes here" in head.inner_text(), "what it does here", 180)
+    weights = head.locator(".hw-tab-page .hw-tokens .hw-token").evaluate_all(
         "(all) => all.map((one) => Number(one.style.getPropertyValue('--hw-weight')))"
     )
     assert sum(weights) == pytest.approx(1, abs=0.01)
-    bench.page.get_by_role("button", name="Turn selected off").click()
+    bench.page.get_by_role("button", name="Turn 8 off").click()
     bench.kernel.until("int((lab.gates == 0).sum())", lambda count: count == 8)
     wait_until(
         lambda: "→" in bench.page.locator(".hw-prediction-value").first.inner_text(),
@@ -193,7 +193,7 @@ def test_the_top_heads_of_a_task_matter_more_to_it_than_the_control(bench: Bench
     )
     wait_until(
         lambda: (
-            "random 8 of the same layers, mean of 3"
+            "Random heads are of the same layers, mean of 3 draws"
             in bench.page.locator(".hw-effect").inner_text()
         ),
         "the table",

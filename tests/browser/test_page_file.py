@@ -111,7 +111,7 @@ def test_nothing_sticks_out_whatever_the_width(
     view.page.set_viewport_size({"width": width, "height": 800})
     view.hover(10, 4)
     wait_until(view.card, "the card")
-    for name in ("view", "header", "card", "bar"):
+    for name in ("view", "header", "inspector", "bar"):
         right = view.root.locator(f".hw-{name}").first.evaluate(
             "(el) => el.getBoundingClientRect().right"
         )

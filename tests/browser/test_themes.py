@@ -137,7 +137,8 @@ def test_a_hosts_colours_give_the_scheme_and_text_that_can_be_read(
     view.hover(2, 2)
     wait_until(view.card, "the card")
     for name in (
-        "card-head",
+        "inspected-name",
+        "inspected-note",
         "card-note",
         "card-value",
         "card-interval",

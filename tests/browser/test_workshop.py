@@ -117,14 +117,15 @@ def test_a_student_types_looks_thresholds_knocks_out_and_is_told_what_is_off(
     assert "use 8 or fewer" in student.answer("my_heads", "lab.selected")
     kernel.run("lab.selected = by_gradient.top('Math', 8)")
     wait_until(lambda: view.text("selected").startswith("8 selected"), "eight heads")
-    student.press("Turn selected off")
+    student.press("Turn 8 off")
     kernel.until("int((lab.gates == 0).sum())", lambda count: count == 8)
     student.press("Measure on tasks")
     kernel.until("lab.effect.get('done')", lambda done: done is True, 240)
     said = student.answer("my_heads", "lab.selected")
     assert said.startswith("✓") and "random heads of the same layers cost" in said
     wait_until(
-        lambda: "12 not scored before" in page.locator(".hw-effect").inner_text(), "the table"
+        lambda: "not used for scoring: Math: 12 of 12" in page.locator(".hw-effect").inner_text(),
+        "the table",
     )
     student.press("Restore all")
     kernel.until("bool((lab.gates == 1).all())", bool)
