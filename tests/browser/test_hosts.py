@@ -16,12 +16,13 @@ import nbconvert
 import numpy as np
 import pytest
 from nbclient import NotebookClient
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Browser, Page, Route
 
 import headwidget as hw
 
 from .conftest import Kernel
-from .explorer_page import READY, ExplorerPage
+from .explorer_page import READY, ExplorerPage, open_page
+from .host_styles import differences, styles
 from .hosts import ROOT, SYNTHETIC, Server, free_port, marimo, notebook_of, serving, wait_until
 
 EXPLORER = SYNTHETIC.format(names=["math", "syntax"])  # layers 1, 3, 5, 7, 9, 11 of 8 heads
@@ -49,6 +50,19 @@ def above() -> list[list[int]]:
     ]
 
 
+@pytest.fixture(scope="module")
+def plain(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """How the explorer's parts are drawn where no host has rules: on a page of its own."""
+    made: dict[str, Any] = {}
+    exec(EXPLORER, made)
+    path = made["explorer"].to_html(tmp_path_factory.mktemp("plain") / "heads.html")
+    context = chromium.new_context(viewport={"width": 1280, "height": 1000})
+    view, _, _ = open_page(context, path)
+    found = styles(view)
+    context.close()
+    return found
+
+
 def try_by_hand(view: ExplorerPage) -> None:
     """What needs no kernel: maps in colour, a slider that dims, a card on hover, a click
     that selects [5, 6] and nothing else."""
@@ -74,9 +88,11 @@ def test_notebook_7(
     open_notebook: Callable[..., Kernel],
     wrong: list[str],
     above: list[list[int]],
+    plain: dict[str, Any],
 ) -> None:
     kernel = open_notebook(server.write(EXPLORER), app="notebooks")
     view = ExplorerPage(page)
+    assert differences(plain, styles(view)) == []
     try_by_hand(view)
     kernel.until("explorer.selected", lambda selected: selected == [[5, 6]])
     kernel.run(f"explorer.threshold = {THRESHOLD}")
@@ -95,7 +111,16 @@ ipywidgets.VBox([heard, button])
 """
 
 
-def test_voila(page: Page, wrong: list[str], above: list[list[int]], tmp_path: Path) -> None:
+def test_jupyterlab_draws_no_part_in_its_own_way(
+    page: Page, server: Server, open_notebook: Callable[..., Kernel], plain: dict[str, Any]
+) -> None:
+    open_notebook(server.write(EXPLORER))
+    assert differences(plain, styles(ExplorerPage(page))) == []
+
+
+def test_voila(
+    page: Page, wrong: list[str], above: list[list[int]], plain: dict[str, Any], tmp_path: Path
+) -> None:
     (tmp_path / "root").mkdir()
     server = Server(f"http://127.0.0.1:{free_port()}", "", tmp_path / "root", tmp_path / "runtime")
     path = server.write(EXPLORER, VOILA % THRESHOLD)
@@ -111,6 +136,7 @@ def test_voila(page: Page, wrong: list[str], above: list[list[int]], tmp_path: P
         page.goto(f"{server.url}/voila/render/{path}")
         page.wait_for_selector(READY, timeout=60_000)
         view = ExplorerPage(page)
+        assert differences(plain, styles(view)) == []
         try_by_hand(view)
         page.get_by_text("Python heard [[5, 6]]").wait_for()
         page.get_by_text("Python, set it").click()
@@ -157,12 +183,15 @@ if __name__ == "__main__":
 """
 
 
-def test_marimo(page: Page, wrong: list[str], above: list[list[int]], tmp_path: Path) -> None:
+def test_marimo(
+    page: Page, wrong: list[str], above: list[list[int]], plain: dict[str, Any], tmp_path: Path
+) -> None:
     made = EXPLORER.strip().removesuffix("\nexplorer").split("\n", 1)[1].replace("\n", "\n    ")
     with marimo(tmp_path, MARIMO.format(made=made, threshold=THRESHOLD)) as url:
         page.goto(url)
         wait_until(lambda: page.locator(READY).count() == 2, "both widgets", 60)
         view = ExplorerPage(page)
+        assert differences(plain, styles(view)) == []
         try_by_hand(view)
         page.get_by_text("Python heard [[5, 6]] and [[5, 6]]").wait_for()
         page.get_by_text("Python, set it").click()
