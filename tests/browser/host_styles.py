@@ -29,7 +29,8 @@ _STYLES = """(root, properties) => {
         const key = `${el.tagName.toLowerCase()}.${names.join('.')}`;
         if (styles[key]) continue;
         const style = getComputedStyle(el);
-        const value = (name) => style.getPropertyValue(name).replace(/rgba?\\([^)]*\\)|color\\([^)]*\\)/g, 'colour');
+        const colour = /(rgba?|color)\\([^)]*\\)/g;
+        const value = (name) => style.getPropertyValue(name).replace(colour, 'colour');
         styles[key] = Object.fromEntries(properties.map((name) => [name, value(name)]));
     }
     return styles;
@@ -55,7 +56,7 @@ def styles(view: ExplorerPage) -> dict[str, dict[str, str]]:
 
 
 def differences(here: dict[str, Any], there: dict[str, Any]) -> list[str]:
-    """What is drawn in another way, as lines that name the element, the property and both values."""
+    """What is drawn in another way: lines with the element, the property and both values."""
     return [
         f"{kind} {name}: {here[kind][name]} here, {there[kind][name]} there"
         for kind in here.keys() & there.keys()
