@@ -5,6 +5,7 @@ import { type Cell, type Head, headAt, headName } from "../scores/head_scores";
 import type { Asked, Draws, Panel, Reads, Shows, State } from "../state";
 import { all, button, make, setText } from "./dom";
 import { headCard } from "./head_card";
+import { selectedTable } from "./selected_table";
 
 /** A tab of the inspector beside the head's scores. */
 export interface Tab {
@@ -55,10 +56,9 @@ export const inspector =
         title: "Scores",
         about: "Its number, interval and rank in every task",
         fill: (page) => {
-          page.append(scores);
-          const under = make("div", "under-scores");
-          page.append(under);
-          return extras?.underScores(under) ?? (() => {});
+          const [table, under] = [make("div", "selected-heads"), make("div", "under-scores")];
+          page.append(scores, table, under);
+          return all(selectedTable(table, source), extras?.underScores(under) ?? (() => {}));
         },
       },
       ...(extras?.tabs ?? []),
