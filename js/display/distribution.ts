@@ -94,16 +94,18 @@ export function total(tasks: readonly Uint32Array[]): Uint32Array {
  * are logarithms, so that few strong heads are seen beside thousands of weak ones.
  */
 export function outline(counts: Uint32Array, most: number, from = 0, to = BINS): string {
-  const scale = (HIGH - LOWEST) / (Math.log(Math.max(most, 2)) || 1);
-  let path = `M${from} ${HIGH}`;
+  const scale = (HIGH - LOWEST) / Math.log(Math.max(most, 2));
+  let path = "";
   let before = 0;
-  for (let bin = from; bin < to; bin++) {
-    const count = counts[bin]!;
+  for (let bin = from; bin <= to; bin++) {
+    const count = bin < to ? counts[bin]! : 0;
     const height = count ? Math.round(10 * (LOWEST + Math.log(count) * scale)) / 10 : 0;
-    if (height !== before) path += `H${bin}V${HIGH - height}`;
+    if (height === before) continue;
+    path += `${before ? "H" : "M"}${bin}${before ? "" : ` ${HIGH}`}V${HIGH - height}`;
+    if (!height) path += "Z";
     before = height;
   }
-  return `${path}H${to}V${HIGH}Z`;
+  return path;
 }
 
 /** What each task shown must reach, as the view cuts it; all null without a cut. */

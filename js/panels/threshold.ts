@@ -171,9 +171,8 @@ export const threshold =
       const strokes = thin.length > 1 ? thin.flatMap(places) : [];
       trace(bars.cuts, strokes.map((at) => `M${(at * BINS).toFixed(2)} 0V36`).join(""));
 
-      const format = formatter(axis);
-      setText(ends[0]!, axis.low < 0 ? format(axis.low) : "");
-      setText(ends[1]!, format(axis.high));
+      setText(ends[0]!, axis.low < 0 ? short(axis.low) : "");
+      setText(ends[1]!, short(axis.high));
       line.el.classList.toggle("hw-signed", signed);
     };
 

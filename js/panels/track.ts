@@ -4,6 +4,7 @@
 import { HIGH } from "../display/distribution";
 import { keepKeys, make } from "./dom";
 
+const SWIPED = 4; // CSS pixels that a finger goes sideways before it moves the line
 const SVG = "http://www.w3.org/2000/svg";
 
 export interface Track {
@@ -36,7 +37,7 @@ export function track(name: string, wide: number, shapes: readonly SVGElement[],
   const el = make("div", `track hw-${name}`, picture, ...lines, input);
 
   let box: DOMRect | null = null; // of the track while it is held
-  let tapping = false; // a finger that may yet scroll the page
+  let tap: PointerEvent | null = null; // where a finger began that may yet scroll the page
   const pick = (event: PointerEvent): void => {
     if (box) drags.pick(Math.max(0, Math.min(1, (event.clientX - box.left) / box.width)));
   };
@@ -52,16 +53,20 @@ export function track(name: string, wide: number, shapes: readonly SVGElement[],
     el.setPointerCapture(event.pointerId);
     input.focus({ preventScroll: true });
     drags.hold?.(true);
-    tapping = event.pointerType === "touch";
-    if (!tapping) pick(event);
+    tap = event.pointerType === "touch" ? event : null;
+    if (!tap) pick(event);
   });
   el.addEventListener("pointermove", (event) => {
     if (!event.isPrimary) return;
-    tapping = false;
+    if (tap) {
+      const [across, down] = [event.clientX - tap.clientX, event.clientY - tap.clientY];
+      if (Math.abs(across) < SWIPED || Math.abs(across) < Math.abs(down)) return;
+    }
+    tap = null;
     pick(event);
   });
   el.addEventListener("pointerup", (event) => {
-    if (event.isPrimary && tapping) pick(event);
+    if (event.isPrimary && tap) pick(event);
     drop();
   });
   el.addEventListener("pointercancel", drop);
