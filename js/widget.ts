@@ -3,7 +3,6 @@
 
 import { messageOf } from "./display/message";
 import type { Scheme } from "./display/palette";
-import { viewOf } from "./display/views";
 import { changedHeads, turnOff } from "./live/changed";
 import { effect } from "./live/effect";
 import { inMethods, inWords, onPrompt } from "./live/head_tabs";
@@ -11,9 +10,10 @@ import { createLab, type Lab } from "./live/lab";
 import { prompt } from "./live/prompt";
 import { run } from "./live/run";
 import type { WidgetModel } from "./model";
+import { nudgeAgreement } from "./panels/agreement";
 import { card } from "./panels/card";
 import { chips } from "./panels/chips";
-import { agreementStops, agreementText, controls } from "./panels/controls";
+import { controls } from "./panels/controls";
 import { make } from "./panels/dom";
 import { grid } from "./panels/grid";
 import { header } from "./panels/header";
@@ -194,20 +194,12 @@ function press(event: KeyboardEvent, store: Store): void {
     store.show({ spoken: "Nothing selected" });
   } else if (event.key === "+" || event.key === "=") nudge(store, 1);
   else if (event.key === "-" || event.key === "_") nudge(store, -1);
-  else if (event.key === "[" || event.key === "]") agree(store, event.key === "[" ? -1 : 1);
+  else if (event.key === "[" || event.key === "]")
+    nudgeAgreement(store, event.key === "[" ? -1 : 1);
   else if (event.key === "?") store.show({ help: !store.state.help });
   else return;
   event.preventDefault();
   event.stopPropagation();
-}
-
-/** Ask for less or more agreement, in the view that has it. */
-function agree(store: Store, by: number): void {
-  if (!viewOf(store.state).uses.has("agreement")) return;
-  const stops = agreementStops(store.state);
-  const at = stops.findIndex((stop) => stop >= store.state.agreement - 1e-9);
-  store.sync({ agreement: stops[Math.max(0, Math.min(stops.length - 1, at + by))]! });
-  store.show({ spoken: agreementText(store.state) });
 }
 
 /** Light text means a dark page. */

@@ -62,6 +62,15 @@ _CONTRAST = """(el) => {
     return (high + 0.05) / (low + 0.05);
 }"""
 
+_LINES = """(track) => {
+    const box = track.getBoundingClientRect();
+    const lines = Array.from(track.querySelectorAll('.hw-track-line:not([hidden])'));
+    return lines.map((line) => {
+        const { left, width } = line.getBoundingClientRect();
+        return (left + width / 2 - box.left) / box.width;
+    });
+}"""
+
 Slider = Literal["threshold", "agreement", "solo"]
 
 
@@ -304,18 +313,20 @@ class ExplorerPage:
         self.slider(which).fill(str(stop))
         self.drawn()
 
-    def drag_slider(self, to: float) -> None:
-        """Drag the threshold's thumb to a fraction of its way; 0 goes beyond the end."""
-        slider = self.slider()
-        slider.scroll_into_view_if_needed()
-        box = slider.bounding_box()
-        assert box is not None
-        value, most = (float(v) for v in slider.evaluate("(s) => [s.value, s.max]"))
-        middle = box["y"] + box["height"] / 2
-        start = box["x"] + 8 + (box["width"] - 16) * value / most
-        self.page.mouse.move(start, middle)
-        self.page.mouse.down()
-        end = box["x"] + 8 + (box["width"] - 16) * to if to > 0 else box["x"] - 8
-        self.page.mouse.move(end, middle, steps=8)
-        self.page.mouse.up()
+    def line_at(self, which: Slider = "threshold") -> list[float]:
+        """Where the lines of a track stand, as fractions of its width."""
         self.drawn()
+        places: list[float] = self.root.locator(f".hw-{which} .hw-track").evaluate(_LINES)
+        return places
+
+    def drag_line(self, which: Slider, to: float) -> None:
+        """Drag a track's line to a fraction of the track's width."""
+        track = self.root.locator(f".hw-{which} .hw-track")
+        self.drag(track, (self.line_at(which)[0], 0.6), (to, 0.6))
+        self.drawn()
+
+    def drag_slider(self, to: float) -> None:
+        """Drag the threshold's line to a fraction of the way from none to the strongest."""
+        signed = "hw-signed" in (self.root.locator(".hw-distribution").get_attribute("class") or "")
+        none = 0.5 if signed else 0.0
+        self.drag_line("threshold", none + to * (1 - none))

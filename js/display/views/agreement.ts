@@ -8,13 +8,22 @@ import type { ScoreMap, Scores, TaskScores } from "../../scores/head_scores";
 import { either, ends, filled, lookUp, reaches } from "../../scores/masks";
 import { lazy, type Memo } from "../../scores/memo";
 import { byCount, measuredAt } from "../../scores/missing";
-import { type Counts, noCounts, orderStatistic, reaching, runsNeeded } from "../../scores/reduce";
-import { runCut } from "../../scores/threshold";
+import {
+  type Counts,
+  noCounts,
+  orderStatistic,
+  reaching,
+  runsNeeded,
+  spreadRanks,
+} from "../../scores/reduce";
+import { runCut, wholeOf } from "../../scores/threshold";
 import { place, places, type Range, rangeOf, SIXES, sortedScores } from "../scales";
 import type { Settings } from "../settings";
 import type { Panel, Picture } from "./picture";
-import { meanName, missingIn, View } from "./view";
+import { type Compared, meanName, missingIn, View } from "./view";
 
+/** Order statistics of a head that stand for all its runs where their distribution is drawn. */
+const SAMPLED = 9;
 const FRACTIONS: Range = { low: 0, high: 1, step: 0.25, lowCapped: false, highCapped: false };
 
 export class Agreement extends View {
@@ -68,6 +77,18 @@ export class Agreement extends View {
     return reachOf(memo, task, settings)?.runs ?? null;
   }
 
+  /** The runs, not their mean: of many, order statistics from the least to the largest. */
+  override compared(memo: Memo, task: TaskScores, settings: Settings): Compared {
+    const { length } = task.ranks;
+    const places = spreadRanks(length, Math.min(length, SAMPLED));
+    return { maps: places.map((place) => task.order(place)), whole: scaleOf(memo, task, settings) };
+  }
+
+  override cut(memo: Memo, task: TaskScores, settings: Settings): number | null {
+    if (settings.threshold === null) return null;
+    return runCut(memo, task, settings) / scaleOf(memo, task, settings);
+  }
+
   override numberName(scores: Scores, settings: Settings): string {
     return settings.normalize ? meanName(scores, settings) : "score";
   }
@@ -78,6 +99,10 @@ export class Agreement extends View {
     return memo.once(() => ends(maps()), "ends of runs");
   }
 }
+
+/** What a run is divided by to be on the threshold's scale. */
+const scaleOf = (memo: Memo, task: TaskScores, settings: Settings): number =>
+  settings.normalize ? wholeOf(memo, task, settings) || 1 : 1;
 
 /** The panels of a task, from Always to Any. */
 function rowOf(memo: Memo, task: TaskScores, settings: Settings, held: boolean): Panel[] {

@@ -6,7 +6,7 @@
 import type { TaskScores } from "../../scores/head_scores";
 import { filled, reaches } from "../../scores/masks";
 import { lazy, type Memo } from "../../scores/memo";
-import { categoriesOf, forCategories, members, passing } from "../../scores/threshold";
+import { categoriesOf, cut, forCategories, members, passing } from "../../scores/threshold";
 import { EIGHTS } from "../scales";
 import type { Settings } from "../settings";
 import type { Panel, Picture } from "./picture";
@@ -66,6 +66,10 @@ export class Categories extends View {
 
   override passes(memo: Memo, task: TaskScores, settings: Settings): Uint8Array | null {
     return passing(memo, task, forCategories(settings));
+  }
+
+  override cut(memo: Memo, task: TaskScores, settings: Settings): number | null {
+    return cut(memo, task, forCategories(settings));
   }
 }
 

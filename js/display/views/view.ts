@@ -1,14 +1,20 @@
 // The contract of a view: what it is called, which settings it reads, and what it draws. Twin of
 // headwidget/display/views/view.py.
 
-import type { Scores, TaskScores } from "../../scores/head_scores";
+import type { ScoreMap, Scores, TaskScores } from "../../scores/head_scores";
 import { ends } from "../../scores/masks";
 import type { Memo } from "../../scores/memo";
 import { neverMeasured } from "../../scores/missing";
 import type { Counts } from "../../scores/reduce";
-import { number, passing } from "../../scores/threshold";
+import { cut, number, passing, strength } from "../../scores/threshold";
 import type { Settings, ViewName } from "../settings";
 import type { Picture } from "./picture";
+
+/** Numbers that a threshold is compared with: those of `maps`, each divided by `whole`. */
+export interface Compared {
+  readonly maps: readonly ScoreMap[];
+  readonly whole: number;
+}
 
 /** One way to show scores. Methods that a view does not override behave as in the tasks view. */
 export abstract class View {
@@ -38,6 +44,16 @@ export abstract class View {
   /** Which heads of a task pass, as the view counts it; null: no threshold. */
   passes(memo: Memo, task: TaskScores, settings: Settings): Uint8Array | null {
     return passing(memo, task, settings);
+  }
+
+  /** What a task's threshold is compared with, helping heads above zero and hurting ones below. */
+  compared(memo: Memo, task: TaskScores, settings: Settings): Compared {
+    return { maps: [strength(memo, task, { ...settings, sign: "helps" })], whole: 1 };
+  }
+
+  /** How far from zero, to the side that the sign asks for, a number must be; null: anywhere. */
+  cut(memo: Memo, task: TaskScores, settings: Settings): number | null {
+    return cut(memo, task, settings);
   }
 
   /** How many runs of each head reach the threshold, where the view counts runs. */
