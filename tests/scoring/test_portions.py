@@ -30,7 +30,7 @@ def test_every_prompt_comes_once_in_order_and_never_with_those_of_another_batch(
     for seconds in (0.0, 0.01, 0.3, 5.0):
         now = itertools.count(0, seconds)
         split = list(Portions(clock=lambda: next(now))(PLANNED))
-        assert sum(split, []) == sum(PLANNED, [])
+        assert list(itertools.chain(*split)) == list(itertools.chain(*PLANNED))
         assert all(any(set(part) <= set(batch) for batch in PLANNED) for part in split)
 
 
