@@ -8,6 +8,7 @@ free. A job that waits there does not keep its lab alive.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from headwidget.live.runner import Runner
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
 from headwidget.scoring import registry, score
+from headwidget.scoring.run import Scoring
 from headwidget.tasks import Task
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class Lab(GatedExplorer):
     """``"idle"``, ``"running"``, ``"stopping"``, ``"done"``, ``"stopped"`` or ``"failed"``."""
 
     _kind = "a lab"
-    _jobs = ("prompt", "head", "salient", "effect", "warm")
+    _jobs = ("prompt", "head", "salient", "effect", "warm", "check")
     _live = traitlets.Bool(True).tag(sync=True)
     _offer = traitlets.Dict().tag(sync=True)
     """Methods with their options, and tasks, for the front end to offer; set last in __init__."""
@@ -131,17 +133,21 @@ class Lab(GatedExplorer):
         run_settings.check_misspelt(self.method, options)
         if options or "method" in run:
             self.options = options
-        tasks = [self._sources[name] for name in self.asked]
-        if self.prompts is not None:
-            tasks = [task.sample(self.prompts, seed=self._seed) for task in tasks]
-        scoring = score.prepare(
-            self._model, tasks, self.method, batch_size=None, seed=self._seed, **self.options
-        )
+        scoring = self._prepared()
         with self._lock:
             self._check_open()
             self._set(_trouble="")
             self._runner.start(scoring)
         return self
+
+    def _prepared(self) -> Scoring:
+        """The next run, checked and tokenised."""
+        tasks = [self._sources[name] for name in self.asked]
+        if self.prompts is not None:
+            tasks = [task.sample(self.prompts, seed=self._seed) for task in tasks]
+        return score.prepare(
+            self._model, tasks, self.method, batch_size=None, seed=self._seed, **self.options
+        )
 
     def stop(self) -> None:
         """Ask the run to stop; what is done stays, marked partial."""
@@ -252,6 +258,11 @@ class Lab(GatedExplorer):
         if not self._panel.warm():
             self._later("warm", Lab._warm, idle=True)
 
+    def _check_ahead(self) -> None:
+        """Check the model for the next run, so that its first scores land soon."""
+        with contextlib.suppress(Exception):  # the run itself says what is wrong
+            self._prepared().check_model()
+
     # ---- gates and what they do ----
 
     def _after_gates(self) -> None:
@@ -301,6 +312,7 @@ class Lab(GatedExplorer):
             lifetime.fewer_views(self)
         elif kind == "shown":
             lifetime.more_views(self)
+            self._later("check", Lab._check_ahead, idle=True)
             self._later("warm", Lab._warm, idle=True)
         elif kind in ("run", "stop", "measure"):
             try:

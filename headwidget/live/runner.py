@@ -18,6 +18,7 @@ from headwidget.live.pacer import Pacer
 from headwidget.models import Model, hooks
 from headwidget.scores import HeadScores
 from headwidget.scoring.contract import Chunk
+from headwidget.scoring.portions import Portions
 from headwidget.scoring.score import Scoring
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
@@ -60,6 +61,7 @@ class Runner:
         """Start a run; the one under way is stopped and replaced."""
         with self._lock:
             self.abandon()
+            scoring.portions = Portions()
             progress = _Progress(scoring)
             self._run = worker.Run(lambda run: self._steps(scoring, progress, run))
             self._scoring, self._kept = scoring, None

@@ -47,6 +47,18 @@ class Run:
         self.steps = begin(self)
 
 
+@dataclass(eq=False)
+class _UnderWay:
+    """The job that is being done."""
+
+    purpose: object
+    job: Job
+    is_idle: bool
+    stop: threading.Event = field(default_factory=threading.Event)
+    again: bool = False
+    """Was it stopped only because something else is to be done first?"""
+
+
 class Worker:
     """The thread of one model, and what it has to do."""
 
@@ -57,18 +69,21 @@ class Worker:
         self._idle_jobs: dict[object, Job] = {}  # done when there is nothing else to do
         # The first run is under way. All but the last were replaced and are stopped.
         self._runs: deque[Run] = deque()
-        self._current: tuple[object, threading.Event] | None = None  # the job's purpose and stop
+        self._current: _UnderWay | None = None
         self._thread: threading.Thread | None = None
         self._is_ending = False
 
     def soon(self, purpose: object, job: Job, *, idle: bool = False) -> None:
         """Do a short job next, or when there is nothing else to do.
 
-        A job of the same purpose that still waits is dropped. A job reports its own errors.
+        A job of the same purpose that still waits is dropped. A job reports its own errors. An
+        idle job is broken off for another, and done again later.
         """
         with self._lock:
             if self._is_ending:
                 return
+            if not idle:
+                self._break_off_idle()
             jobs = self._idle_jobs if idle else self._jobs
             jobs.pop(purpose, None)
             jobs[purpose] = job
@@ -79,6 +94,7 @@ class Worker:
         with self._lock:
             for replaced in self._runs:
                 replaced.stop.set()
+            self._break_off_idle()
             self._runs.append(run)
             self._wake()
 
@@ -87,8 +103,9 @@ class Worker:
         with self._lock:
             self._jobs.pop(purpose, None)
             self._idle_jobs.pop(purpose, None)
-            if self._current is not None and self._current[0] == purpose:
-                self._current[1].set()
+            if self._current is not None and self._current.purpose == purpose:
+                self._current.again = False
+                self._current.stop.set()
 
     def end(self) -> None:
         """Stop everything and wait for the thread.
@@ -100,7 +117,7 @@ class Worker:
             self._jobs.clear()
             self._idle_jobs.clear()
             if self._current is not None:
-                self._current[1].set()
+                self._current.stop.set()
             for run in self._runs:
                 run.stop.set()
             thread = self._thread
@@ -111,6 +128,12 @@ class Worker:
     def thread(self) -> threading.Thread | None:
         """The thread, while there is something to do."""
         return self._thread
+
+    def _break_off_idle(self) -> None:
+        current = self._current
+        if current is not None and current.is_idle and not current.stop.is_set():
+            current.again = True
+            current.stop.set()
 
     def _wake(self) -> None:
         if self._thread is None:
@@ -144,18 +167,22 @@ class Worker:
                 return run
             if jobs:
                 purpose = next(iter(jobs))
-                self._current = purpose, threading.Event()
-                return jobs.pop(purpose)
+                job = jobs.pop(purpose)
+                self._current = _UnderWay(purpose, job, is_idle=jobs is self._idle_jobs)
+                return job
             self._thread = None
             return None
 
     def _do(self, job: Job) -> None:
-        assert self._current is not None
+        current = self._current
+        assert current is not None
         try:
-            with hooks.stoppable(self._current[1]):
+            with hooks.stoppable(current.stop):
                 job()
         except hooks.Stopped:
-            pass  # it was forgotten
+            with self._lock:
+                if current.again and not self._is_ending:
+                    self._idle_jobs.setdefault(current.purpose, job)
         finally:
             self._current = None
 

@@ -101,7 +101,7 @@ def run(job: Job) -> Iterator[Chunk]:
     final_norm, post_norms = norms(model)
     unembedding = weights.unembedding(model)
     mean_logit = average(model)
-    for batch in batches(task.examples, model, job.batch_size):
+    for batch in batches(task.examples, model, job.batch_size, job.portions):
         with hooks.scoring(model):
             outputs = HeadOutputs(model, batch)
             logits = outputs.run()

@@ -24,22 +24,25 @@ class Gradient:
 
 
 def run(job: Job) -> Iterator[Chunk | Report]:
-    """A chunk for every batch; the slopes of the first ones are held against small steps."""
+    """A chunk for every batch; the slopes of the first prompts are held against small steps."""
     model, task = job.model, job.task
-    for number, runs in enumerate(plan(task.examples, model, job.batch_size)):
+    planned = plan(task.examples, model, job.batch_size)
+    checked, off = 0, 0.0  # directions so far, and the worst that was found in them
+    for number, runs in enumerate(job.portions(planned)):
+        directions = slopes.directions(model, number, len(runs) < len(planned[0]), checked)
         with hooks.differentiating(model):
             batch = collate(runs, [task.examples[i] for i in runs], model)
             measured = slopes.slopes(model, batch, find_cuts=number == 0)
-            checked = slopes.is_checked(model, number)
-            if checked:
-                off = slopes.check(model, batch, measured, job.seed)
-                report = Report({task.name: TaskReport(record=slopes.as_record(off))})
+            if directions:
+                seed = job.seed + checked
+                off = max(off, slopes.check(model, batch, measured, seed, directions) or 0.0)
             values = measured.values.abs() if job.options.abs else measured.values
             right = correct(measured.logits, batch)
             chunk = land(task.name, batch.runs, slice(None), values, right)
         yield chunk
-        if checked:
-            yield report
+        checked += directions
+        if directions:
+            yield Report({task.name: TaskReport(record=slopes.as_record(off))})
 
 
 METHOD = Method(

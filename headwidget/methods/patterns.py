@@ -315,7 +315,7 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     # where the answer is part of the pattern
     asked = {"Retrieval"} if model.encoder else {"Retrieval", "Induction"}
     asked = asked if not model.classifier else set()
-    for batch in batches(prompts, model, job.batch_size):
+    for batch in batches(prompts, model, job.batch_size, job.portions):
         with hooks.scoring(model):
             values, logits = Reading(model, batch, [prompts[i] for i in batch.runs]).run()
             scores, right, _ = to_host(values, correct(logits, batch))

@@ -16,6 +16,7 @@ from torch import Tensor
 from headwidget.models import Layer, Model, hooks, weights
 from headwidget.models.caches import nothing_kept
 from headwidget.scoring import encode_media
+from headwidget.scoring.contract import Portioned
 from headwidget.scoring.encode import Encoded
 from headwidget.scoring.errors import first_line, is_ours
 from headwidget.scoring.memory import out_of_memory
@@ -201,9 +202,11 @@ def can_share(example: Encoded, other: Encoded, model: Model) -> bool:
     return model.classifier and example.media.fit(other.media)
 
 
-def batches(examples: Sequence[Encoded], model: Model, batch_size: int | None) -> Iterator[Batch]:
-    """The examples in batches of like length."""
-    for runs in plan(examples, model, batch_size):
+def batches(
+    examples: Sequence[Encoded], model: Model, batch_size: int | None, portions: Portioned = iter
+) -> Iterator[Batch]:
+    """The examples in batches of like length, or in ``portions`` of them."""
+    for runs in portions(plan(examples, model, batch_size)):
         yield collate(runs, [examples[i] for i in runs], model)
 
 

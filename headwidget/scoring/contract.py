@@ -22,7 +22,7 @@ complete example.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from headwidget.models import Model
     from headwidget.scoring.encode import EncodedTask
     from headwidget.tasks import Task
+
+
+Portioned = Callable[[Iterable[Sequence[int]]], Iterator[Sequence[int]]]
+"""Takes planned batches of prompts, as indices, and gives them in the same or smaller ones."""
 
 
 def _silent(what: str, steps: float) -> None:
@@ -63,6 +67,9 @@ class Job:
 
     Only a ``together`` method counts its own steps; for others, the engine counts runs.
     """
+    portions: Portioned = iter
+    """Splits planned batches further where somebody watches the run
+    (:class:`headwidget.scoring.portions.Portions`); otherwise leaves them as they are."""
 
     @property
     def task(self) -> EncodedTask:

@@ -16,7 +16,7 @@ from headwidget.scores import HeadScores, chance
 from headwidget.scores.record import Dropped, Record, TaskRecord, digest
 from headwidget.scoring import facts, trust
 from headwidget.scoring.batch import answered, plan
-from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
+from headwidget.scoring.contract import Chunk, Job, Portioned, Report, TaskReport
 from headwidget.scoring.encode import Encoded, EncodedTask
 from headwidget.scoring.memory import halving
 from headwidget.scoring.method_checks import Checker
@@ -41,6 +41,8 @@ class Scoring:
     seed: int
     sources: Sequence[Task] = ()
     """The tasks as text."""
+    portions: Portioned = iter
+    """Splits the method's batches further, for a run that is watched."""
     report: Report = field(default_factory=Report)
     """All that the method has reported so far."""
     halved: list[int] = field(default_factory=list)
@@ -66,7 +68,8 @@ class Scoring:
 
         ``note(what, steps)`` is called for every step that is done.
         """
-        self._check_model()
+        note("checking the model", 0)
+        self._begin()
         counted = self._counted(note)
         groups = [self.tasks] if self.method.together else [[task] for task in self.tasks]
         for tasks in groups:
@@ -79,16 +82,21 @@ class Scoring:
             for task in tasks:
                 self._checker.complete(task, self._expected(task), len(self.done(task)))
 
-    def _check_model(self) -> None:
-        """Check the live model once, before anything is asked of it."""
-        if self._weights is not None or not self.method.runs_model:
+    def _begin(self) -> None:
+        """Check the model once, and note what its weights are."""
+        if self._weights is None and self.method.runs_model:
+            self.check_model()
+            self._weights = trust.weight_versions(self.model), self.model.fingerprint()
+
+    def check_model(self) -> None:
+        """Check the live model, before anything is asked of it; remembered until it changes."""
+        if not self.method.runs_model:
             return
         self.model.disturbances.clear()
         examples: list[Encoded] = []
         for task in self.tasks:
             examples += task.examples
         trust.check(self.model, examples)
-        self._weights = trust.weight_versions(self.model), self.model.fingerprint()
 
     def _disturbances(self, fingerprint: str | None) -> list[str]:
         """What others did to the model meanwhile, in sentences.
@@ -104,7 +112,16 @@ class Scoring:
         """The chunks of one job; its reports are taken in here."""
         rest, left = self._not_done(tasks)
         sources = self._sources_of(tasks, left)
-        job = Job(self.model, tuple(rest), self.batch_size, self.options, self.seed, sources, note)
+        job = Job(
+            self.model,
+            tuple(rest),
+            self.batch_size,
+            self.options,
+            self.seed,
+            sources,
+            note,
+            self.portions,
+        )
         yielded = self.method.run(job)
         self._checker.iterable(yielded)
         for item in map(self._checker.known_kind, yielded):
@@ -211,7 +228,7 @@ class Scoring:
 
     def keep_correct(self) -> None:
         """Leave out the prompts whose answer is not the model's own first choice."""
-        self._check_model()
+        self._begin()
         tasks, sources = [], []
         for task, source in zip(self.tasks, self.sources):
             right = answered(self.model, task.examples, self.batch_size)

@@ -157,6 +157,17 @@ def is_checked(model: Model, number: int) -> bool:
     return number < (DIRECTIONS if model.one_by_one else 1)
 
 
+def directions(model: Model, number: int, is_part: bool, checked: int) -> int:
+    """In how many directions a task's batch is checked, after ``checked`` were.
+
+    Where the first batch runs in parts, so does its check.
+    """
+    if model.one_by_one:
+        return DIRECTIONS if is_checked(model, number) else 0
+    left = max(0, DIRECTIONS - checked)
+    return min(FEWER, left) if is_part else left
+
+
 def as_record(off: float | None) -> dict[str, float]:
     """What a check gave, for a task's record."""
     return {} if off is None else {"slopes_off": round(off, 6)}

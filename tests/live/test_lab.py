@@ -18,6 +18,7 @@ from traitlets import TraitError
 
 import headwidget as hw
 from headwidget.display import wire
+from headwidget.models import hooks
 from headwidget.scoring import score
 from tests.support.lab_tools import TASKS, at_each_block, fresh, hooked, threads
 
@@ -38,8 +39,8 @@ def test_a_run_gives_what_score_gives(method: str, options: dict[str, Any]) -> N
     assert lab.run(**options).wait(60) and lab.state == "done"
     expected = hw.score(model, TASKS, method, progress=False, **options)
     assert lab.scores is not None and lab.scores.tasks == expected.tasks and not lab.scores.partial
-    for task in expected.tasks:
-        np.testing.assert_array_equal(lab.scores.values(task), expected.values(task))
+    for task in expected.tasks:  # a run that is watched has smaller batches: rounding differs
+        np.testing.assert_allclose(lab.scores.values(task), expected.values(task), atol=2e-6)
     assert lab.results[method] is lab.scores
     assert not threads() and not hooked(model)
 
@@ -136,7 +137,7 @@ def test_a_second_run_replaces_the_first() -> None:
         lab.wait(60)
     assert lab.state == "done" and lab.scores is not None and lab.scores.method == "gradient"
     expected = hw.score(model, TASKS, "gradient", progress=False)
-    np.testing.assert_array_equal(lab.scores.values("two"), expected.values("two"))
+    np.testing.assert_allclose(lab.scores.values("two"), expected.values("two"), atol=2e-6)
 
 
 def test_twenty_fast_starts_and_stops_leave_nothing() -> None:
@@ -160,7 +161,7 @@ def test_a_failure_is_a_sentence_and_keeps_what_is_done() -> None:
     lab = hw.live(model, TASKS, "gradient", prompts=None)
 
     def fail_in_the_second_task(_: int) -> None:
-        if lab.scores is not None:
+        if lab.scores is not None and lab.scores.measured("one").min() == len(TASKS[0]):
             raise RuntimeError("the layer broke down.")
 
     with at_each_block(model, fail_in_the_second_task):
@@ -289,3 +290,33 @@ def test_what_makes_no_sense_is_refused(name: str, value: Any, sentence: str) ->
     lab.options = {"speed": 3}
     lab._on_message(None, {"ask": "run"}, [])
     assert lab.state == "failed" and "has no option 'speed'" in lab._state["message"]
+
+
+def test_the_model_is_checked_ahead_where_the_lab_is_shown() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, prompts=None)
+    assert model.checked is None, "nothing runs before it is asked for"
+    lab._on_message(None, {"ask": "shown"}, [])
+    assert lab.wait(60) and model.checked is not None
+
+
+def test_work_ahead_gives_way_to_a_run_and_is_done_afterwards() -> None:
+    model = fresh()
+    lab = hw.live(model, TASKS, prompts=None)
+    order: list[str] = []
+    began, go_on = threading.Event(), threading.Event()
+
+    def ahead(lab: hw.Lab) -> None:
+        order.append("ahead")
+        began.set()
+        go_on.wait(20)
+        hooks.check_stop()
+        order.append("ahead done")
+
+    lab._later("warm", ahead, idle=True)
+    assert began.wait(20)
+    lab.observe(lambda change: order.append(change["new"]), "state")
+    lab.run()
+    go_on.set()
+    assert lab.wait(60)
+    assert order == ["ahead", "running", "done", "ahead", "ahead done"]

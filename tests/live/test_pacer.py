@@ -59,6 +59,31 @@ def test_pictures_take_no_more_than_their_share_of_a_run() -> None:
     assert seconds_until_due(pace, clock) == pytest.approx(cost / pacer.SHARE, abs=0.02)
 
 
+def run_for(pace: Pacer, clock: Clock, seconds: float, chunk: float, cost: float) -> list[float]:
+    """The times of the pictures of a run in which chunks land every ``chunk`` seconds."""
+    pace.start_run()
+    began, sent = clock.now, []
+    while clock.now - began < seconds:
+        clock.advance(chunk)
+        if pace.due():
+            sent.append(clock.now - began)
+            send(pace, clock, cost)
+            pace.painted(1)
+    return sent
+
+
+@pytest.mark.parametrize("chunk", [0.02, 0.45, 0.8])
+@pytest.mark.parametrize("cost", [0.003, 0.03, 0.1])
+def test_at_first_there_is_a_picture_every_second_and_a_minutes_pictures_take_a_twentieth(
+    chunk: float, cost: float
+) -> None:
+    clock = Clock()
+    sent = run_for(Pacer(clock=clock), clock, 60, chunk, cost)
+    young = [at for at in sent if at < pacer.YOUNG]
+    assert max(b - a for a, b in zip([0.0, *young], young)) < 1.0 + cost
+    assert len(sent) * cost <= 0.05 * 60 + cost
+
+
 def test_a_free_picture_is_not_held_against_the_run() -> None:
     clock = Clock()
     pace = Pacer(clock=clock)
