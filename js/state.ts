@@ -41,6 +41,9 @@ export interface Shown {
   readonly settled: boolean;
   /** Is the agreement slider held? Until it is let go no column of maps comes or goes. */
   readonly agreeing: boolean;
+  /** Is there something that this view did to undo, or to do again? */
+  readonly undoable: boolean;
+  readonly redoable: boolean;
 }
 
 /** What Python sent, decoded, and what was worked out from it. */
@@ -71,6 +74,13 @@ export interface Syncs<K extends keyof Synced> {
 /** Changes what only this view knows. */
 export interface Shows<K extends keyof Shown> {
   show(patch: Partial<Pick<Shown, K>>): void;
+}
+/** Takes back what this view did: settings, selection and gates. */
+export interface Undoes {
+  undo(): void;
+  redo(): void;
+  /** Settings and selection as they were when this view began; that can be undone, too. */
+  reset(): void;
 }
 /** Points at a head. */
 export interface Points {

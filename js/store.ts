@@ -9,6 +9,7 @@ import { DEFAULTS, type Settings } from "./display/settings";
 import { viewOf } from "./display/views";
 import type { Picture } from "./display/views/picture";
 import { decode, type Header } from "./display/wire";
+import { createHistory, type History, type Side, stepName } from "./history";
 import type { WidgetModel } from "./model";
 import { type Head, headAt } from "./scores/head_scores";
 import { Memo } from "./scores/memo";
@@ -24,6 +25,7 @@ import type {
   State,
   Synced,
   Syncs,
+  Undoes,
 } from "./state";
 
 const SETTINGS = Object.keys(DEFAULTS) as (keyof Settings)[];
@@ -45,9 +47,11 @@ export interface Store
     Draws,
     Points,
     Syncs<keyof Synced>,
-    Shows<keyof Shown> {
+    Shows<keyof Shown>,
+    Undoes {
   /** When this view began, by the page's clock. */
   readonly began: number;
+  readonly history: History;
   /** Show what went wrong in the widget itself. */
   fail(error: unknown): void;
 }
@@ -77,8 +81,11 @@ export function createStore(
     spoken: "",
     settled: false,
     agreeing: false,
+    undoable: false,
+    redoable: false,
     ...readScores(model),
   };
+  const first = readSynced(model);
   let pictured: { of: unknown[]; picture: Picture } | null = null;
 
   const tell = (): void => {
@@ -111,8 +118,17 @@ export function createStore(
     model.save_changes();
   };
 
+  const history = createHistory((undoable, redoable) => apply({ undoable, redoable }));
+  const side: Side = {
+    get: (key) => state[key as keyof Synced],
+    put: (values) => store.sync(values),
+  };
+  const move = (word: string, keys: readonly string[] | null): void =>
+    apply({ spoken: keys ? `${word}: ${stepName(keys)}` : `Nothing is left to be ${word}` });
+
   const store: Store = {
     began,
+    history,
     get state() {
       return state;
     },
@@ -125,6 +141,7 @@ export function createStore(
       return pictured.picture;
     },
     sync(patch) {
+      history.note(side, patch);
       apply(patch);
       // Other views of the same widget follow at once through the shared model; the kernel later.
       for (const key of Object.keys(patch) as (keyof Synced)[]) {
@@ -134,6 +151,14 @@ export function createStore(
       saving ??= setTimeout(save, SAVE_AFTER);
     },
     show: apply,
+    undo: () => move("undone", history.back()),
+    redo: () => move("redone", history.forth()),
+    reset() {
+      history.seal();
+      store.sync(fitting(first, state.scores));
+      history.seal();
+      apply({ spoken: "Settings and selection are as they were at first" });
+    },
     point(point) {
       apply(point ? { point, cursor: { row: point.row, head: point.head } } : { point: null });
       const { scores } = state;
@@ -206,6 +231,18 @@ function readSynced(model: WidgetModel): Synced {
     ...(Object.fromEntries(settings) as unknown as Settings),
     selected: (model.get("selected") as Head[] | undefined) ?? [],
   };
+}
+
+/** Settings of earlier scores for those shown now: without tasks and heads that these lack. */
+function fitting(synced: Synced, scores: Data["scores"]): Synced {
+  if (!scores) return synced;
+  const names = scores.tasks.map(({ name }) => name);
+  const tasks = synced.tasks.filter((name) => names.includes(name));
+  const task = synced.task !== null && names.includes(synced.task) ? synced.task : null;
+  const selected = synced.selected.filter(
+    ([layer, head]) => scores.layers.includes(layer) && head < scores.heads,
+  );
+  return { ...synced, tasks: tasks.length || !synced.tasks.length ? tasks : names, task, selected };
 }
 
 function readScores(model: WidgetModel): Data & Pick<Shown, "error"> {

@@ -19,6 +19,7 @@ import { header } from "./panels/header";
 import { help } from "./panels/help";
 import { status } from "./panels/status";
 import { nudge } from "./panels/threshold";
+import { undoing } from "./panels/undo";
 import type { Panel } from "./state";
 import { createStore, type Store } from "./store";
 
@@ -65,7 +66,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
         signal.addEventListener("abort", panel(box, store));
       }
     };
-    const lab = createLab(model, signal);
+    const lab = createLab(model, signal, store.history);
     build(lab ? [...FIRST.slice(0, 1), ["run", run(lab)], ...FIRST.slice(1)] : FIRST);
     if (lab) signal.addEventListener("abort", reportPaints(store, lab));
     const observer = new ResizeObserver(measure);
@@ -76,6 +77,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     for (const end of ["transitionend", "transitioncancel"])
       root.addEventListener(end, measure, { signal });
     root.addEventListener("keydown", (event) => press(event, store), { signal });
+    undoing(root, store, signal);
     // One frame more: what is painted must still reach the screen.
     afterPaint(() => afterPaint(later));
     const later = (): void => {
