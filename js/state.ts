@@ -41,6 +41,12 @@ export interface Shown {
   readonly settled: boolean;
   /** Is the agreement slider held? Until it is let go no column of maps comes or goes. */
   readonly agreeing: boolean;
+  /** What type is multiplied by: larger for a room that looks at a projector. */
+  readonly textScale: number;
+  /** Are the controls that few need put away? */
+  readonly simple: boolean;
+  /** Is the tour shown? */
+  readonly tour: boolean;
   /** Is there something that this view did to undo, or to do again? */
   readonly undoable: boolean;
   readonly redoable: boolean;

@@ -1,26 +1,23 @@
 // Undo and redo: two buttons, their keys, and what ends a step.
 
 import type { Panel, Reads, Undoes } from "../state";
-import { all, button, make } from "./dom";
+import { button } from "./dom";
 
 export const undo: Panel<Reads<"undoable" | "redoable"> & Undoes> = (el, source) => {
   const back = button("icon", "↶", "Undo (Ctrl+Z)", () => source.undo());
   const forth = button("icon", "↷", "Redo (Ctrl+Shift+Z)", () => source.redo());
   back.setAttribute("aria-label", "Undo");
   forth.setAttribute("aria-label", "Redo");
-  el.append(make("div", "undo", back, forth));
+  el.append(back, forth);
   const draw = (): void => {
     // Not `disabled`: the button would lose the focus, and the keys with it.
     back.setAttribute("aria-disabled", String(!source.state.undoable));
     forth.setAttribute("aria-disabled", String(!source.state.redoable));
   };
   draw();
-  return all(
-    source.subscribe((changed) => {
-      if (changed.has("undoable") || changed.has("redoable")) draw();
-    }),
-    () => el.replaceChildren(),
-  );
+  return source.subscribe((changed) => {
+    if (changed.has("undoable") || changed.has("redoable")) draw();
+  });
 };
 
 /** The keys of undo and redo, wherever the focus is in the widget, and what ends a step. */
