@@ -3,6 +3,7 @@
 // A panel is (el, source) => dispose, and its source is the narrowest that it needs: what it
 // reads, draws, and changes. The store is all of these at once; panels know nothing of the model.
 
+import type { PageParts } from "./display/page_file";
 import type { Scheme } from "./display/palette";
 import type { Settings } from "./display/settings";
 import type { Picture } from "./display/views/picture";
@@ -87,6 +88,15 @@ export interface Undoes {
   redo(): void;
   /** Settings and selection as they were when this view began; that can be undone, too. */
   reset(): void;
+}
+/** Gives what is shown to be kept elsewhere. */
+export interface Keeps {
+  /** Python that shows the same. */
+  python(): string;
+  /** What a page of it is made of. */
+  pageParts(): PageParts;
+  /** The fragment of the page's address that shows the same; null where this is no page. */
+  fragment(): string | null;
 }
 /** Points at a head. */
 export interface Points {

@@ -4,7 +4,9 @@
 // this view knows. Listeners are called once a frame with the names of all that changed, so a
 // burst of events costs one drawing.
 
+import { fragmentOf } from "./display/link";
 import { messageOf } from "./display/message";
+import { type LabWords, pythonText } from "./display/python_text";
 import { DEFAULTS, type Settings } from "./display/settings";
 import { viewOf } from "./display/views";
 import type { Picture } from "./display/views/picture";
@@ -17,6 +19,7 @@ import type {
   Change,
   Data,
   Draws,
+  Keeps,
   Listener,
   Points,
   Reads,
@@ -48,7 +51,8 @@ export interface Store
     Points,
     Syncs<keyof Synced>,
     Shows<keyof Shown>,
-    Undoes {
+    Undoes,
+    Keeps {
   /** When this view began, by the page's clock. */
   readonly began: number;
   readonly history: History;
@@ -88,6 +92,8 @@ export function createStore(
     redoable: false,
     ...readScores(model),
   };
+  const notice = model.get("_notice") as string | undefined; // of a page whose link does not fit
+  if (notice) state = { ...state, error: state.error ?? notice };
   const first = readSynced(model);
   let pictured: { of: unknown[]; picture: Picture } | null = null;
 
@@ -162,6 +168,19 @@ export function createStore(
       history.seal();
       apply({ spoken: "Settings and selection are as they were at first" });
     },
+    python: () => (state.scores ? pythonText(state, state.scores, labWords(model)) : ""),
+    pageParts: () => ({
+      script: (model.get("_esm") as string | undefined) ?? null,
+      css: (model.get("_css") as string | undefined) ?? null,
+      header: model.get("_header"),
+      buffer: model.get("_buffer") as DataView<ArrayBuffer>,
+      state: syncedOf(state),
+      title: (model.get("_title") as string | undefined) ?? null,
+    }),
+    fragment() {
+      const saved = model.get("_page") as Synced | undefined;
+      return saved ? fragmentOf(state, saved) : null;
+    },
     point(point) {
       apply(point ? { point, cursor: { row: point.row, head: point.head } } : { point: null });
       const { scores } = state;
@@ -234,6 +253,19 @@ function readSynced(model: WidgetModel): Synced {
     ...(Object.fromEntries(settings) as unknown as Settings),
     selected: (model.get("selected") as Head[] | undefined) ?? [],
   };
+}
+
+const syncedOf = (state: State): Synced =>
+  Object.fromEntries(SYNCED.map((key) => [key, state[key]])) as unknown as Synced;
+
+/** What a lab is asked for; null for an explorer of finished scores. */
+function labWords(model: WidgetModel): LabWords | null {
+  if (!model.get("_live")) return null;
+  const names = ["method", "options", "asked", "prompts", "prompt", "target"] as const;
+  const words = Object.fromEntries(names.map((name) => [name, model.get(name)]));
+  const offer = model.get("_offer") as { tasks: [string, number][] };
+  const tasks = offer.tasks.map(([name]) => name);
+  return { ...words, scaled: model.get("_scaled"), tasks } as unknown as LabWords;
 }
 
 /** Settings of earlier scores for those shown now: without tasks and heads that these lack. */

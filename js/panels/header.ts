@@ -3,7 +3,7 @@
 import { VIEWS } from "../display/views";
 import type { Scores } from "../scores/head_scores";
 import { nothingMeasured } from "../scores/missing";
-import type { Asked, Draws, Panel, Reads, Shows, Syncs, Undoes } from "../state";
+import type { Asked, Draws, Keeps, Panel, Reads, Shows, Syncs, Undoes } from "../state";
 import { about as aboutScores } from "./about";
 import { displayMenu } from "./display_menu";
 import { all, button, make, setText } from "./dom";
@@ -17,7 +17,8 @@ type Source = Reads<
   Draws &
   Syncs<"view" | "isolated" | "colormap" | "orientation" | "cap"> &
   Shows<"help" | "simple" | "textScale"> &
-  Undoes;
+  Undoes &
+  Keeps;
 
 export const header: Panel<Source> = (el, source) => {
   const model = make("span", "model");
