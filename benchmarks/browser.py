@@ -384,7 +384,7 @@ def payload() -> None:
         promised = (layers, runs) == (32, 64)
         verdict = (f"<= {MOST_PAGE // 1000}", kept(page, MOST_PAGE)) if promised else ("", "")
         line(f"exported page, {size}", f"{page / 1000:.0f}", "everything in it", *verdict)
-    for name in ("widget.js", "widget.css", "page.js"):
+    for name in ("widget.js", "widget.css"):
         text = asset(name).encode()
         line(
             name,

@@ -3,6 +3,7 @@
 // A panel is (el, source) => dispose, and its source is the narrowest that it needs: what it
 // reads, draws, and changes. The store is all of these at once; panels know nothing of the model.
 
+import type { PageParts } from "./display/page_file";
 import type { Scheme } from "./display/palette";
 import type { Settings } from "./display/settings";
 import type { Picture } from "./display/views/picture";
@@ -52,6 +53,15 @@ export interface Shown {
   readonly docked: boolean;
   /** Heads whose outputs are scaled: layer, head, factor. */
   readonly changed: readonly ChangedHead[];
+  /** What type is multiplied by: larger for a room that looks at a projector. */
+  readonly textScale: number;
+  /** Are the controls that few need put away? */
+  readonly simple: boolean;
+  /** Is the tour shown? */
+  readonly tour: boolean;
+  /** Is there something that this view did to undo, or to do again? */
+  readonly undoable: boolean;
+  readonly redoable: boolean;
 }
 
 /** What Python sent, decoded, and what was worked out from it. */
@@ -82,6 +92,22 @@ export interface Syncs<K extends keyof Synced> {
 /** Changes what only this view knows. */
 export interface Shows<K extends keyof Shown> {
   show(patch: Partial<Pick<Shown, K>>): void;
+}
+/** Takes back what this view did: settings, selection and gates. */
+export interface Undoes {
+  undo(): void;
+  redo(): void;
+  /** Settings and selection as they were when this view began; that can be undone, too. */
+  reset(): void;
+}
+/** Gives what is shown to be kept elsewhere. */
+export interface Keeps {
+  /** Python that shows the same. */
+  python(): string;
+  /** What a page of it is made of. */
+  pageParts(): PageParts;
+  /** The fragment of the page's address that shows the same; null where this is no page. */
+  fragment(): string | null;
 }
 /** Points at a head. */
 export interface Points {

@@ -4,11 +4,14 @@
 // this view knows. Listeners are called once a frame with the names of all that changed, so a
 // burst of events costs one drawing.
 
+import { fragmentOf } from "./display/link";
 import { messageOf } from "./display/message";
+import { type LabWords, pythonText } from "./display/python_text";
 import { DEFAULTS, type Settings } from "./display/settings";
 import { viewOf } from "./display/views";
 import type { Picture } from "./display/views/picture";
 import { decode, type Header } from "./display/wire";
+import { createHistory, type History, type Side, stepName } from "./history";
 import type { WidgetModel } from "./model";
 import { type Head, headAt } from "./scores/head_scores";
 import { Memo } from "./scores/memo";
@@ -16,6 +19,7 @@ import type {
   Change,
   Data,
   Draws,
+  Keeps,
   Listener,
   Points,
   Reads,
@@ -24,6 +28,7 @@ import type {
   State,
   Synced,
   Syncs,
+  Undoes,
 } from "./state";
 
 const SETTINGS = Object.keys(DEFAULTS) as (keyof Settings)[];
@@ -45,9 +50,12 @@ export interface Store
     Draws,
     Points,
     Syncs<keyof Synced>,
-    Shows<keyof Shown> {
+    Shows<keyof Shown>,
+    Undoes,
+    Keeps {
   /** When this view began, by the page's clock. */
   readonly began: number;
+  readonly history: History;
   /** Show what went wrong in the widget itself. */
   fail(error: unknown): void;
 }
@@ -81,8 +89,16 @@ export function createStore(
     tab: "scores",
     docked: false,
     changed: [],
+    textScale: 1,
+    simple: true,
+    tour: false,
+    undoable: false,
+    redoable: false,
     ...readScores(model),
   };
+  const notice = model.get("_notice") as string | undefined; // of a page whose link does not fit
+  if (notice) state = { ...state, error: state.error ?? notice };
+  const first = readSynced(model);
   let pictured: { of: unknown[]; picture: Picture } | null = null;
 
   const tell = (): void => {
@@ -115,8 +131,17 @@ export function createStore(
     model.save_changes();
   };
 
+  const history = createHistory((undoable, redoable) => apply({ undoable, redoable }));
+  const side: Side = {
+    get: (key) => state[key as keyof Synced],
+    put: (values) => store.sync(values),
+  };
+  const move = (word: string, keys: readonly string[] | null): void =>
+    apply({ spoken: keys ? `${word}: ${stepName(keys)}` : `Nothing is left to be ${word}` });
+
   const store: Store = {
     began,
+    history,
     get state() {
       return state;
     },
@@ -129,6 +154,7 @@ export function createStore(
       return pictured.picture;
     },
     sync(patch) {
+      history.note(side, patch);
       apply(patch);
       // Other views of the same widget follow at once through the shared model; the kernel later.
       for (const key of Object.keys(patch) as (keyof Synced)[]) {
@@ -138,6 +164,27 @@ export function createStore(
       saving ??= setTimeout(save, SAVE_AFTER);
     },
     show: apply,
+    undo: () => move("undone", history.back()),
+    redo: () => move("redone", history.forth()),
+    reset() {
+      history.seal();
+      store.sync(fitting(first, state.scores));
+      history.seal();
+      apply({ spoken: "Settings and selection are as they were at first" });
+    },
+    python: () => (state.scores ? pythonText(state, state.scores, labWords(model)) : ""),
+    pageParts: () => ({
+      script: (model.get("_esm") as string | undefined) ?? null,
+      css: (model.get("_css") as string | undefined) ?? null,
+      header: model.get("_header"),
+      buffer: model.get("_buffer") as DataView<ArrayBuffer>,
+      state: syncedOf(state),
+      title: (model.get("_title") as string | undefined) ?? null,
+    }),
+    fragment() {
+      const saved = model.get("_page") as Synced | undefined;
+      return saved ? fragmentOf(state, saved) : null;
+    },
     point(point) {
       apply(point ? { point, cursor: { row: point.row, head: point.head } } : { point: null });
       const { scores } = state;
@@ -210,6 +257,31 @@ function readSynced(model: WidgetModel): Synced {
     ...(Object.fromEntries(settings) as unknown as Settings),
     selected: (model.get("selected") as Head[] | undefined) ?? [],
   };
+}
+
+const syncedOf = (state: State): Synced =>
+  Object.fromEntries(SYNCED.map((key) => [key, state[key]])) as unknown as Synced;
+
+/** What a lab is asked for; null for an explorer of finished scores. */
+function labWords(model: WidgetModel): LabWords | null {
+  if (!model.get("_live")) return null;
+  const names = ["method", "options", "asked", "prompts", "prompt", "target"] as const;
+  const words = Object.fromEntries(names.map((name) => [name, model.get(name)]));
+  const offer = model.get("_offer") as { tasks: [string, number][] };
+  const tasks = offer.tasks.map(([name]) => name);
+  return { ...words, scaled: model.get("_scaled"), tasks } as unknown as LabWords;
+}
+
+/** Settings of earlier scores for those shown now: without tasks and heads that these lack. */
+function fitting(synced: Synced, scores: Data["scores"]): Synced {
+  if (!scores) return synced;
+  const names = scores.tasks.map(({ name }) => name);
+  const tasks = synced.tasks.filter((name) => names.includes(name));
+  const task = synced.task !== null && names.includes(synced.task) ? synced.task : null;
+  const selected = synced.selected.filter(
+    ([layer, head]) => scores.layers.includes(layer) && head < scores.heads,
+  );
+  return { ...synced, tasks: tasks.length || !synced.tasks.length ? tasks : names, task, selected };
 }
 
 function readScores(model: WidgetModel): Data & Pick<Shown, "error"> {

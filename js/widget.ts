@@ -21,6 +21,7 @@ import { help } from "./panels/help";
 import { type Extras, inspector } from "./panels/inspector";
 import { status } from "./panels/status";
 import { nudge } from "./panels/threshold";
+import { undoing } from "./panels/undo";
 import type { Panel } from "./state";
 import { createStore, type Store } from "./store";
 
@@ -42,7 +43,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   el.append(root);
   try {
     const store = createStore(model, signal);
-    const lab = createLab(model, signal);
+    const lab = createLab(model, signal, store.history);
     const [top, main, beside] = [
       make("div", "top"),
       make("div", "main"),
@@ -96,6 +97,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     for (const end of ["transitionend", "transitioncancel"])
       root.addEventListener(end, measure, { signal });
     root.addEventListener("keydown", (event) => press(event, store), { signal });
+    undoing(root, store, signal);
     // One frame more: what is painted must still reach the screen.
     afterPaint(() => afterPaint(later));
     // What stands below or comes when asked for: built when the first frame was painted.

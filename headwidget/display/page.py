@@ -1,6 +1,8 @@
 """An explorer as one HTML file that opens from disk.
 
-It holds the built front end and the scores, and loads nothing from the network.
+It holds the built front end and the scores, and loads nothing from the network. The browser
+makes the same page, without a kernel: its twin is ``js/display/page_file.ts``, and
+``tests/golden/page.json`` holds the two together.
 """
 
 from __future__ import annotations
@@ -81,15 +83,26 @@ def render(explorer: ExplorerBase, *, title: str | None = None) -> str:
     model = explorer.shown.record.model or ""
     header, buffer = explorer.encoded
     state = {"_header": header, "buffer": _packed(buffer), **explorer.page_state()}
-    style, script = _closed(_STYLE + asset("widget.css")), _closed(asset("page.js"))
+    return text(
+        title=title or (f"Attention heads of {model}" if model else "Attention heads"),
+        footer=provenance.line(explorer.shown),
+        css=asset("widget.css"),
+        script=asset("widget.js"),
+        state=json.dumps(state, ensure_ascii=False, allow_nan=False),
+    )
+
+
+def text(*, title: str, footer: str, css: str, script: str, state: str) -> str:
+    """The page from its texts; ``state`` is JSON."""
+    style, script = _closed(_STYLE + css), _closed(script)
     return _PAGE.format(
         policy="; ".join(_POLICY).format(script_hash=_hash(script), style_hash=_hash(style)),
-        title=html.escape(title or (f"Attention heads of {model}" if model else "Attention heads")),
+        title=html.escape(title),
         style=style,
-        provenance=html.escape(provenance.line(explorer.shown)),
+        provenance=html.escape(footer),
         # In JSON a "<" stands only inside strings, where it may be escaped: no name can end
         # the script.
-        state=json.dumps(state, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+        state=state.replace("<", "\\u003c"),
         script=script,
     )
 

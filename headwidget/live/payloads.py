@@ -41,7 +41,12 @@ def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
         ranked_by=declared.ranked_by,
         categories={task.name: task.category for task in tasks if task.category is not None},
         runs={name: ["not scored yet"] for name in names},
-        meta=Record(model=model.name, sections=model.sections, partial=True),
+        meta=Record(
+            model=model.name,
+            sections=model.sections,
+            meaning=declared.about or None,
+            partial=True,
+        ),
     )
 
 

@@ -84,6 +84,12 @@ def floor(scores: HeadScores, task: str) -> float | None:
     return float(value) if value is not None and 0 < value < 3e38 else None
 
 
+def meaning(scores: HeadScores) -> str | None:
+    """What a score means, in the method's own sentence; None where it is not known."""
+    sentences = {_short((record.meaning or "").strip()) for record in scores.record.sources}
+    return sentences.pop() or None if len(sentences) == 1 else None
+
+
 def known_prompts(scores: HeadScores, task: str) -> Callable[[str], bool]:
     """Whether scores were made from a task's prompt (with its answer).
 

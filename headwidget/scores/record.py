@@ -231,6 +231,8 @@ class Record(JsonFields):
     """The modules that carried hooks of the user's own."""
     one_by_one: bool | None = optional(flag)
     """Were prompts run one at a time, because of such hooks or as they affect each other?"""
+    meaning: str | None = optional(text)
+    """What a score means: the method's own sentence (``Method.about``)."""
     options: Mapping[str, Any] | None = optional(json_object)
     """The method's options, by name."""
     seed: int | None = optional(whole)

@@ -291,6 +291,7 @@ class Scoring:
         task_records = {t.name: self._task_record(t, begun[t.name], disturbances) for t in tasks}
         record = dataclasses.replace(
             record,
+            meaning=self.method.about or None,
             out_of_memory=f"the batch was halved to {self.halved[-1]}" if self.halved else None,
             partial=partial,
             tasks=task_records,
@@ -311,7 +312,11 @@ class Scoring:
             shown[task.name] = values
         display = Record.from_json(self.report.record).display
         record = Record(
-            model=self.model.name, sections=self.model.sections, partial=True, display=display
+            model=self.model.name,
+            sections=self.model.sections,
+            meaning=self.method.about or None,
+            partial=True,
+            display=display,
         )
         return self._head_scores({"": shown}, labels, record)
 

@@ -1,6 +1,7 @@
 // What only a live explorer has: the run, the prompt, the head that is looked at and the heads
 // that are scaled. Besides the store the only module that touches the widget model.
 
+import type { History, Side } from "../history";
 import type { WidgetModel } from "../model";
 import type { Head } from "../scores/head_scores";
 
@@ -136,7 +137,7 @@ export interface Lab {
 }
 
 /** The live part of a model, or null for an explorer of finished scores. */
-export function createLab(model: WidgetModel, signal: AbortSignal): Lab | null {
+export function createLab(model: WidgetModel, signal: AbortSignal, history?: History): Lab | null {
   if (!model.get("_live") || !model.send) return null;
   const listeners = new Set<(changed: ReadonlySet<Key>) => void>();
   const changed = new Set<Key>();
@@ -166,11 +167,12 @@ export function createLab(model: WidgetModel, signal: AbortSignal): Lab | null {
     for (const [event, callback] of wires) model.off(event, callback);
     listeners.clear();
   });
-  return {
+  const lab: Lab = {
     get state() {
       return state;
     },
     set(patch) {
+      if (patch._scaled) history?.note(gates, { _scaled: patch._scaled });
       state = { ...state, ...patch };
       for (const [key, value] of Object.entries(patch)) model.set(key, value);
       model.save_changes();
@@ -184,4 +186,10 @@ export function createLab(model: WidgetModel, signal: AbortSignal): Lab | null {
       return () => listeners.delete(listener);
     },
   };
+  /** Gates are undone with the view's settings; what the next run is asked for is not. */
+  const gates: Side = {
+    get: () => state._scaled,
+    put: (values) => lab.set(values),
+  };
+  return lab;
 }

@@ -6,7 +6,7 @@ import type { Change, MapSource, MapState, Reads } from "../state";
 import type { Lab } from "./lab";
 import { visible } from "./tokens";
 
-const [MAP_WIDTH, MAP_HEIGHT] = [230, 210]; // CSS pixels: beside the lists of the Prompt tab
+const [MAP_WIDTH, MAP_HEIGHT] = [230, 196]; // CSS pixels: beside the lists of the Prompt tab
 /** What the map depends on besides the widget's own state. */
 const LAB = ["_maps", "_reading", "target"] as const;
 const CHANGED: ReadonlySet<Change> = new Set(["picture", "layout"]);

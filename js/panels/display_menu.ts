@@ -1,10 +1,11 @@
-// The Display menu: colour map, where colours end, and which axis has the layers.
+// The Display menu: colour map, where colours end, which axis has the layers, the size of text, and
+// back to how it all was at first.
 
 import { parsed, typed } from "../display/scales";
 import type { MapName } from "../display/settings";
 import { viewOf } from "../display/views";
-import type { Panel, Reads, Syncs } from "../state";
-import { choice, keepKeys, make } from "./dom";
+import type { Panel, Reads, Shows, Syncs, Undoes } from "../state";
+import { button, choice, keepKeys, make } from "./dom";
 import { popup } from "./popup";
 
 const COLOURS: readonly (readonly [MapName | "", string])[] = [
@@ -20,9 +21,17 @@ const AXES = [
   ["y", "layers down"],
   ["x", "layers across"],
 ] as const;
+/** What type is multiplied by. */
+const SIZES = [
+  ["1", "normal"],
+  ["1.25", "large"],
+  ["1.6", "projector"],
+] as const;
 
-type Source = Reads<"colormap" | "orientation" | "cap" | "view"> &
-  Syncs<"colormap" | "orientation" | "cap">;
+type Source = Reads<"colormap" | "orientation" | "cap" | "view" | "textScale"> &
+  Syncs<"colormap" | "orientation" | "cap"> &
+  Shows<"textScale"> &
+  Undoes;
 
 export const displayMenu: Panel<Source> = (el, source) =>
   popup(el, "Display", (box) => fill(box, source));
@@ -30,6 +39,13 @@ export const displayMenu: Panel<Source> = (el, source) =>
 function fill(box: HTMLElement, source: Source): () => void {
   const colours = choice("Colours", COLOURS, (name) => source.sync({ colormap: name || null }));
   const axes = choice("Axes", AXES, (axis) => source.sync({ orientation: axis || null }));
+  const sizes = choice("Text size", SIZES, (size) => source.show({ textScale: Number(size) }));
+  const reset = button(
+    "menu-item",
+    "Reset",
+    "Settings and selection as they were at first; can be undone",
+    () => source.reset(),
+  );
   const cap = make("input", "text");
   cap.type = "text";
   cap.placeholder = "automatic";
@@ -38,7 +54,7 @@ function fill(box: HTMLElement, source: Source): () => void {
   const capLabel = make("label", "choice", make("span", "choice-name", "Colours end at"), cap);
   const wrong = make("p", "option-note");
   wrong.setAttribute("role", "status");
-  box.append(colours.el, capLabel, wrong, axes.el);
+  box.append(colours.el, capLabel, wrong, axes.el, sizes.el, reset);
   cap.addEventListener("change", () => {
     const text = cap.value.trim();
     const number = parsed(text);
@@ -51,12 +67,13 @@ function fill(box: HTMLElement, source: Source): () => void {
     if (fine) source.sync({ cap: text === "" ? null : percent ? `${number}%` : number });
   });
   const draw = (): void => {
-    const { colormap, orientation, cap: end } = source.state;
+    const { colormap, orientation, cap: end, textScale } = source.state;
     const { uses } = viewOf(source.state);
     colours.select.value = colormap ?? "";
     colours.el.hidden = !uses.has("colormap");
     capLabel.hidden = !uses.has("cap");
     axes.select.value = orientation ?? "";
+    sizes.select.value = String(textScale);
     cap.value = end === null ? "" : typeof end === "number" ? typed(end) : end;
   };
   draw();
@@ -65,6 +82,7 @@ function fill(box: HTMLElement, source: Source): () => void {
       changed.has("colormap") ||
       changed.has("orientation") ||
       changed.has("cap") ||
+      changed.has("textScale") ||
       changed.has("view")
     )
       draw();

@@ -1,23 +1,29 @@
-// The first line: what is shown, which view of it, and the menus.
+// The first line: what is shown and what its numbers mean, which view of it, and the menus.
 
 import { VIEWS } from "../display/views";
 import type { Scores } from "../scores/head_scores";
 import { nothingMeasured } from "../scores/missing";
-import type { Asked, Draws, Panel, Reads, Shows, Syncs } from "../state";
+import type { Asked, Draws, Keeps, Panel, Reads, Shows, Syncs, Undoes } from "../state";
 import { about as aboutScores } from "./about";
 import { displayMenu } from "./display_menu";
 import { all, button, make, setText } from "./dom";
 import { saveMenu } from "./save";
+import { undo } from "./undo";
 
 /** What the tabs and the three menus need together. */
-type Source = Reads<Asked | "selected" | "help"> &
+type Source = Reads<
+  Asked | "selected" | "help" | "simple" | "textScale" | "undoable" | "redoable"
+> &
   Draws &
   Syncs<"view" | "isolated" | "colormap" | "orientation" | "cap"> &
-  Shows<"help">;
+  Shows<"help" | "simple" | "textScale"> &
+  Undoes &
+  Keeps;
 
 export const header: Panel<Source> = (el, source) => {
   const model = make("span", "model");
   const about = make("span", "about");
+  const meaning = make("div", "meaning");
   const views = Object.values(VIEWS).map((view) => ({
     name: view.name,
     tab: button("view-tab", view.title, view.about, () =>
@@ -27,20 +33,26 @@ export const header: Panel<Source> = (el, source) => {
   const tabs = make("div", "views", ...views.map(({ tab }) => tab));
   tabs.setAttribute("role", "group");
   tabs.setAttribute("aria-label", "View");
-  const keys = button("icon", "?", "List the keys (?)", () =>
+  const more = button("icon", "More", "Controls that few need, such as sign and number", () =>
+    source.show({ simple: !source.state.simple }),
+  );
+  more.setAttribute("aria-label", "More controls");
+  const keys = button("icon", "?", "Mouse, keys and a tour (?)", () =>
     source.show({ help: !source.state.help }),
   );
-  keys.setAttribute("aria-label", "Keys");
+  keys.setAttribute("aria-label", "Help");
+  const undoing = make("div", "undo");
   const [display, save, from] = [
     make("details", "menu"),
     make("details", "menu"),
     make("details", "menu"),
   ];
   el.append(
-    make("div", "what", model, about),
-    make("div", "tools", tabs, display, save, from, keys),
+    make("div", "what", make("div", "title", model, about), meaning),
+    make("div", "tools", tabs, undoing, more, display, save, from, keys),
   );
   const disposes = [
+    undo(undoing, source),
     displayMenu(display, source),
     saveMenu(save, source),
     aboutScores(from, source),
@@ -51,32 +63,30 @@ export const header: Panel<Source> = (el, source) => {
     el.hidden = !scores;
     if (!scores) return;
     setText(model, scores.model || "Attention heads");
-    setText(
-      about,
-      [
-        scores.method,
-        ...(nothingMeasured(scores)
-          ? ["not scored yet"]
-          : [
-              runsText(scores),
-              scores.tasks.some((task) => task.measured?.includes(0))
-                ? "not every head measured"
-                : scores.partial
-                  ? "stopped early"
-                  : "",
-            ]),
-      ]
-        .filter(Boolean)
-        .join(" · "),
-    );
+    setText(about, aboutText(scores));
+    model.title = model.textContent;
+    about.title = about.textContent;
+    setText(meaning, scores.meaning ?? "");
+    meaning.title = scores.meaning
+      ? `${scores.meaning} More about ${scores.method} in docs/methods.md.`
+      : "";
     for (const { name, tab } of views) tab.setAttribute("aria-pressed", String(name === view));
+    more.setAttribute("aria-pressed", String(!source.state.simple));
   };
   draw();
   const stop = source.subscribe((changed) => {
-    if (changed.has("scores") || changed.has("view")) draw();
+    if (changed.has("scores") || changed.has("view") || changed.has("simple")) draw();
   });
   return all(stop, ...disposes);
 };
+
+/** By which method, and how much of it is done. */
+function aboutText(scores: Scores): string {
+  if (nothingMeasured(scores)) return [scores.method, "not scored yet"].filter(Boolean).join(" · ");
+  const missing = scores.tasks.some((task) => task.measured?.includes(0));
+  const left = missing ? "not every head measured" : scores.partial ? "stopped early" : "";
+  return [scores.method, runsText(scores), left].filter(Boolean).join(" · ");
+}
 
 function runsText(scores: Scores): string {
   const runs = scores.tasks.map((task) => task.runs);

@@ -1,9 +1,21 @@
-// The list of keys, opened with "?".
+// Mouse and keys, opened with "?", and the way to the tour.
 
 import type { Panel, Reads, Shows } from "../state";
 import { button, focused, make } from "./dom";
 
-const KEYS = [
+type Row = readonly [string, string];
+
+const MOUSE: readonly Row[] = [
+  ["Point", "a head’s number in every task"],
+  ["Click", "select a head"],
+  ["Shift + click", "add it, or take it out"],
+  ["Drag over a map", "select a box"],
+  ["Click a tick label", "select a layer, a head index"],
+  ["Drag the threshold", "heads below it fade"],
+  ["Click a task’s chip", "show or hide it"],
+  ["Drag a task’s chip", "move it"],
+];
+const KEYS: readonly Row[] = [
   ["← ↑ → ↓", "move the cursor head"],
   ["Space", "select it, or take it out"],
   ["Enter", "select it alone"],
@@ -11,22 +23,26 @@ const KEYS = [
   ["+ −", "move the threshold"],
   ["[ ]", "less or more agreement"],
   ["Escape", "clear the selection"],
+  ["Ctrl Z", "undo; with Shift, redo (⌘ on a Mac)"],
   ["Alt ← →", "on a task’s chip: move it"],
   ["?", "this list"],
-] as const;
+];
 
-export const help: Panel<Reads<"help"> & Shows<"help">> = (el, source) => {
+export const help: Panel<Reads<"help"> & Shows<"help" | "tour">> = (el, source) => {
   el.setAttribute("role", "dialog");
-  el.setAttribute("aria-label", "Keys");
+  el.setAttribute("aria-label", "Help");
   el.tabIndex = -1;
   const fill = (): void => {
-    const rows = KEYS.map(([key, text]) =>
-      make("div", "key-row", make("kbd", "key", key), make("span", "key-text", text)),
+    const tour = button("go", "Start the tour", "Six steps through the widget", () =>
+      source.show({ help: false, tour: true }),
     );
-    const close = button("off", "Close", "Close the list (Escape)", () =>
+    const close = button("off", "Close", "Close this list (Escape)", () =>
       source.show({ help: false }),
     );
-    el.append(make("strong", "help-title", "Keys"), ...rows, close);
+    el.append(
+      make("div", "help-lists", list("Mouse", MOUSE), list("Keys", KEYS)),
+      make("div", "help-acts", tour, close),
+    );
   };
   el.hidden = true;
   let before: Element | null = null;
@@ -40,3 +56,13 @@ export const help: Panel<Reads<"help"> & Shows<"help">> = (el, source) => {
     } else if (before instanceof HTMLElement) before.focus({ preventScroll: true });
   });
 };
+
+const list = (name: string, rows: readonly Row[]): HTMLElement =>
+  make(
+    "div",
+    "help-list",
+    make("strong", "help-title", name),
+    ...rows.map(([key, text]) =>
+      make("div", "key-row", make("kbd", "key", key), make("span", "key-text", text)),
+    ),
+  );

@@ -1,12 +1,15 @@
-// The Save menu: the picture (clipboard, PNG, SVG) and the numbers of the selected heads (CSV).
+// The Save menu: the picture (clipboard, PNG, SVG), the numbers of the selected heads (CSV), the
+// whole widget as a page, and the Python that shows the same.
 
 import { copyPicture, csv, download, png, svg } from "../display/export";
 import { messageOf } from "../display/message";
-import type { Asked, Draws, Panel, Reads, State } from "../state";
+import { pageFile, whyNoPage } from "../display/page_file";
+import { nothingMeasured } from "../scores/missing";
+import type { Asked, Draws, Keeps, Panel, Reads, State } from "../state";
 import { button, make } from "./dom";
 import { popup } from "./popup";
 
-type Source = Reads<Asked | "selected"> & Draws;
+type Source = Reads<Asked | "selected"> & Draws & Keeps;
 
 export const saveMenu: Panel<Source> = (el, source) =>
   popup(el, "Save", (box) => fill(box, source));
@@ -26,31 +29,63 @@ function fill(box: HTMLElement, source: Source): () => void {
   const rows = button("menu-item", "CSV of selected heads", "Their numbers in every task", () => {
     void doing(() => download(name("csv"), new Blob([csv(source.state)], { type: "text/csv" })))();
   });
+  const text = make("textarea", "copy-text");
+  text.readOnly = true;
+  text.hidden = true;
+  text.setAttribute("aria-label", "Text to copy");
+  /** To the clipboard; where that may not be used, the text is shown to be copied by hand. */
+  const copy = async (words: string): Promise<string> => {
+    text.hidden = true;
+    try {
+      await navigator.clipboard.writeText(words);
+      return "Copied.";
+    } catch {
+      [text.value, text.hidden] = [words, false];
+      text.select();
+      return "This page may not use the clipboard; copy the text below.";
+    }
+  };
+  const item = (words: string, title: string, act: () => Promise<string> | string) =>
+    button("menu-item", words, title, () => void doing(act)());
+  const page = item("Page (HTML)", "", async () =>
+    download(name("html"), new Blob([await pageFile(source.pageParts(), source.state.scores!)])),
+  );
+  const link = item("Copy link", "This page’s address, with what is shown now", () =>
+    copy(location.href.replace(/#.*/s, "") + source.fragment()),
+  );
+  link.hidden = source.fragment() === null;
   box.append(
-    button(
-      "menu-item",
-      "Copy picture",
-      "To the clipboard, as PNG",
-      () => void doing(() => copyPicture(source))(),
+    item("Copy picture", "To the clipboard, as PNG", () => copyPicture(source)),
+    item("PNG", "Save what is shown as a picture", async () =>
+      download(name("png"), await png(source)),
     ),
-    button("menu-item", "PNG", "Save what is shown as a picture", () => {
-      void doing(async () => download(name("png"), await png(source)))();
-    }),
-    button("menu-item", "SVG", "Save what is shown as a drawing, for print", () => {
-      void doing(() => download(name("svg"), new Blob([svg(source)], { type: "image/svg+xml" })))();
-    }),
+    item("SVG", "Save what is shown as a drawing, for print", () =>
+      download(name("svg"), new Blob([svg(source)], { type: "image/svg+xml" })),
+    ),
     rows,
+    page,
+    link,
+    item("Copy as Python", "The call that shows the same", () => copy(source.python())),
     note,
+    text,
   );
   const draw = (): void => {
-    rows.disabled = !source.state.selected.length;
+    const { scores, selected } = source.state;
+    rows.disabled = !selected.length;
+    const why = !scores || nothingMeasured(scores) ? NOTHING_YET : whyNoPage(source.pageParts());
+    page.disabled = why !== null;
+    page.title = why ?? "The whole widget as one file that needs no kernel";
   };
   draw();
   return source.subscribe((changed) => {
-    if (changed.has("selected")) draw();
-    if (changed.has("view") || changed.has("selected")) note.textContent = "";
+    if (changed.has("selected") || changed.has("scores")) draw();
+    if (!changed.has("view") && !changed.has("selected")) return;
+    note.textContent = "";
+    text.hidden = true;
   });
 }
+
+const NOTHING_YET = "Nothing is scored yet.";
 
 /** A file's name that any system takes: what it shows, in plain letters. */
 function fileName({ scores, view }: Pick<State, "scores" | "view">): string {

@@ -39,6 +39,14 @@ export interface TaskHeader {
 /** What the header says about all tasks. */
 export interface ScoresHeader {
   readonly method: string;
+  /** What a score means, in a sentence of the method's; missing where it is not known. */
+  readonly meaning?: string;
+  /** The settings that they are shown with at first, where their method asks for some. */
+  readonly display?: {
+    readonly view?: "categories";
+    readonly normalize?: "share";
+    readonly threshold?: number;
+  };
   readonly signed: boolean;
   /** What heads are ranked by: the mean over runs, or its absolute value; missing is "mean". */
   readonly ranked_by?: "mean" | "size";

@@ -48,7 +48,7 @@ describe("the store", () => {
     expect(heard).not.toHaveBeenCalled();
     nextFrame();
     expect(heard).toHaveBeenCalledExactlyOnceWith(
-      new Set(["threshold", "point", "cursor", "picture"]),
+      new Set(["undoable", "threshold", "point", "cursor", "picture"]),
     );
   });
 

@@ -153,7 +153,10 @@ def test_tab_goes_through_everything_in_order_and_the_focus_is_seen(
         "hw-inspector",
     ]
     names = [focus["name"] for focus in stops]
-    assert names[:7] == ["Tasks", "Agreement", "Categories", "Display", "Save", "About", "Keys"]
+    assert names[:10] == [
+        *("Tasks", "Agreement", "Categories", "Undo", "Redo"),
+        *("More controls", "Display", "Save", "About", "Help"),
+    ]
     controls = "button:enabled, input:enabled, select, summary, .hw-plot"
     everything = view.root.locator(controls).evaluate_all(
         "(all) => all.filter((el) => el.checkVisibility({ visibilityProperty: true })).length"

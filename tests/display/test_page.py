@@ -136,7 +136,7 @@ def sha256(text: str) -> str:
 def test_code_that_could_end_its_script_is_defused(
     explorer: hw.Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("widget.js", "widget.css", "page.js"):
+    for name in ("widget.js", "widget.css"):
         (tmp_path / name).write_text("/* </SCRIPT></style> */")
     monkeypatch.setattr(assets, "STATIC", tmp_path)
     text = page.render(explorer)
@@ -160,3 +160,13 @@ def test_a_page_is_written_whole_or_not_at_all(
     assert [p.name for p in tmp_path.iterdir()] == ["p.html"]
     with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
         explorer.to_html(tmp_path / "no" / "p.html")
+
+
+def test_the_text_of_a_page_is_the_golden_one_that_the_browser_makes() -> None:
+    golden = Path(__file__).parents[1] / "golden" / "page.json"
+    for case in json.loads(golden.read_text(encoding="utf-8")):
+        assert page.text(**case["texts"]) == case["page"]
+
+
+def test_the_code_holds_no_tag_that_would_change_how_a_script_ends() -> None:
+    assert not re.search(r"<!--|<script", assets.asset("widget.js"), re.IGNORECASE)

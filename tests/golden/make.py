@@ -696,6 +696,30 @@ def rank_case() -> list[dict[str, Any]]:
     return found
 
 
+def page_case() -> list[dict[str, Any]]:
+    """Exported pages from their texts, and the line under them from a header."""
+    from headwidget.display import page, wire
+    from headwidget.scores import HeadScores, provenance
+
+    hostile = "</script><script>alert('1')</script> & <!-- <b> \"½\" 🎉"
+    out = []
+    for tasks in (1, 3, 5):
+        arrays = {f"{hostile} {i}": [[float(i), 0.5]] for i in range(tasks)}
+        meta = {"model": "tiny" * (tasks > 1), "seed": 3, "partial": tasks == 3}
+        scores = HeadScores.from_arrays(arrays, method="mine", meta=meta)
+        texts = {
+            "title": hostile,
+            "footer": provenance.line(scores),
+            "css": "p::after { content: '</STYLE>' } $& $1",
+            "script": "const a = '</sCript>', b = `$&`;",
+            "state": json.dumps({"a": hostile}, ensure_ascii=False),
+        }
+        header = wire.encode(scores)[0]
+        shown = {"about": header["about"], "tasks": header["tasks"]}
+        out.append({"texts": texts, "header": shown, "page": page.text(**texts)})
+    return out
+
+
 def write(name: str, content: object) -> None:
     (HERE / name).write_text(
         json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
@@ -710,3 +734,4 @@ if __name__ == "__main__":
     write("views.json", views_case())
     write("many.json", many_case())
     write("palette.json", palette_case())
+    write("page.json", page_case())

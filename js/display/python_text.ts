@@ -1,0 +1,87 @@
+// Python that shows the same again: what `hw.explore` or `hw.live` would be called with.
+
+import type { Scores } from "../scores/head_scores";
+import { START } from "../scores/threshold";
+import { DEFAULTS, type Settings } from "./settings";
+
+/** What a lab is asked for beside an explorer. */
+export interface LabWords {
+  readonly method: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly asked: readonly string[];
+  readonly prompts: number | null;
+  readonly prompt: string;
+  readonly target: number | null;
+  /** Layer, head, factor. */
+  readonly scaled: readonly (readonly [number, number, number])[];
+  /** The tasks that it offers. */
+  readonly tasks: readonly string[];
+}
+
+type Shown = Settings & { readonly selected: readonly (readonly [number, number])[] };
+
+const WIDE = 88; // letters in a line
+
+/** The text; with `lab`, of a live explorer. */
+export function pythonText(state: Shown, scores: Scores, lab: LabWords | null = null): string {
+  const settings = changed(state, scores);
+  if (!lab) return `import headwidget as hw\n\n${call("hw.explore(", ["scores", ...settings])}\n`;
+  const words = [
+    "model",
+    "tasks",
+    `method=${literal(lab.method)}`,
+    `prompts=${literal(lab.prompts)}`,
+    ...(same(lab.asked, lab.tasks) ? [] : [`asked=${literal(lab.asked)}`]),
+    ...(Object.keys(lab.options).length ? [`options=${literal(lab.options)}`] : []),
+    ...(lab.prompt ? [`prompt=${literal(lab.prompt)}`] : []),
+    ...(lab.target === null ? [] : [`target=${literal(lab.target)}`]),
+    ...settings,
+  ];
+  const gates = lab.scaled.map(
+    ([layer, head, by]) => `gates[${scores.layers.indexOf(layer)}, ${head}] = ${literal(by)}\n`,
+  );
+  const scaled = gates.length
+    ? `gates = lab.gates.copy()  # a row a layer, a column a head\n${gates.join("")}lab.gates = gates\n`
+    : "";
+  return `import headwidget as hw\n\n${call("lab = hw.live(", words)}\n${scaled}lab\n`;
+}
+
+/** Keywords for what is not as a new explorer of these scores has it. */
+function changed(state: Shown, scores: Scores): string[] {
+  const { selected, ...settings } = state;
+  const asked = scores.display ?? {}; // what the method asks to be shown with
+  const usual: Settings = {
+    ...DEFAULTS,
+    ...asked,
+    threshold: state.rule === "value" ? (asked.threshold ?? null) : (START[state.rule] ?? null),
+    tasks: scores.tasks.map(({ name }) => name),
+  };
+  const names = Object.keys(DEFAULTS) as (keyof Settings)[];
+  const words = names
+    .filter((name) => !same(settings[name], usual[name]))
+    .map((name) => `${name}=${literal(settings[name])}`);
+  const heads = selected.map(([layer, head]) => `(${layer}, ${head})`);
+  return heads.length ? [...words, `selected=[${heads.join(", ")}]`] : words;
+}
+
+const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** A call in one line, or with a line for each argument where that would be too long. */
+function call(opening: string, words: readonly string[]): string {
+  const line = `${opening}${words.join(", ")})`;
+  return line.length <= WIDE
+    ? line
+    : `${opening}\n${words.map((word) => `    ${word},\n`).join("")})`;
+}
+
+/** A value of JSON as Python writes it. */
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
+  if (typeof value === "object") {
+    const items = Object.entries(value).map(([key, item]) => `${literal(key)}: ${literal(item)}`);
+    return `{${items.join(", ")}}`;
+  }
+  return JSON.stringify(value); // its escapes are Python's, too
+}
