@@ -98,7 +98,7 @@ describe("the prompt's map", () => {
     source.point({ row: 1, head: 0 });
     expect(widget.sync).toHaveBeenCalledWith({ selected: [[5, 1]] });
     expect(widget.point).toHaveBeenCalledWith({ row: 1, head: 0 });
-    expect(source.state.width).toBe(420);
+    expect(source.state.width).toBe(230);
     expect(source.state.scores).toBe(scores);
   });
 });
