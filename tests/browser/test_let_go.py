@@ -32,7 +32,7 @@ def test_a_lab_ends_with_its_last_view(
     kernel.until("watch().state", lambda state: state == "running", 60)
     view = ExplorerPage(page)
     wait_until(
-        lambda: "not scored yet" in view.card() or view.hover(29, 3),
+        lambda: "not measured" in view.card() or view.hover(29, 3),
         "the card of a head that is not scored",
         60,
     )
