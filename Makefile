@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # A run that takes longer than LIMIT is ended; the tests that were running are named.
-LIMIT := 40m
+LIMIT := 70m
 WATCHDOG := $(if $(shell command -v timeout),timeout --kill-after=2m $(LIMIT))
 PYTEST := OMP_NUM_THREADS=1 $(WATCHDOG) $(BIN)/python -m pytest -n auto --dist loadgroup \
 	--no-loadscope-reorder
