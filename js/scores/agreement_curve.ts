@@ -1,7 +1,6 @@
 // How many heads are on in at least k of n runs, for every k there is a stop for.
 
 import type { TaskScores } from "./head_scores";
-import { byCount } from "./missing";
 import { type Counts, runsNeeded } from "./reduce";
 
 /** The agreements that can be asked for, from any to always: those whose statistic was sent. */
@@ -28,12 +27,17 @@ export function headsOn(
 ): number[] {
   const cells = reached[0]?.length ?? 0;
   const reach = new Uint16Array(cells); // how many stops each head is on at: the first so many
+  const tables = new Map<number, Uint16Array>();
+  const tableOf = (runs: number): Uint16Array => {
+    if (!tables.has(runs)) tables.set(runs, stopsReached(stops, runs));
+    return tables.get(runs)!;
+  };
   tasks.forEach(({ runs, measured }, t) => {
     const counts = reached[t]!;
-    const table = stopsReached(stops, runs);
-    const tables = measured && byCount(measured, (count) => stopsReached(stops, count));
+    let table = tableOf(runs);
     for (let cell = 0; cell < cells; cell++) {
-      const at = (tables ? tables(cell) : table)[counts[cell]!]!;
+      if (measured) table = tableOf(measured[cell]!);
+      const at = table[counts[cell]!]!;
       if (at > reach[cell]!) reach[cell] = at;
     }
   });
@@ -45,9 +49,11 @@ export function headsOn(
 
 /** For every number of runs that reach a threshold, at how many stops that is enough. */
 function stopsReached(stops: readonly number[], runs: number): Uint16Array {
-  const needed = stops.map((stop) => (runs ? runsNeeded(stop, runs) : 1));
-  return Uint16Array.from(
-    { length: runs + 1 },
-    (_, count) => needed.filter((n) => n <= count).length,
-  );
+  const table = new Uint16Array(runs + 1);
+  const needed = stops.map((stop) => (runs ? runsNeeded(stop, runs) : 1)); // more and more
+  for (let count = 0, at = 0; count <= runs; count++) {
+    while (at < needed.length && needed[at]! <= count) at++;
+    table[count] = at;
+  }
+  return table;
 }

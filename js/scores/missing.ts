@@ -27,8 +27,11 @@ export const nothingMeasured = ({ tasks }: Pick<Scores, "tasks">): boolean =>
   tasks.every(({ measured }) => measured?.every((runs) => runs === 0));
 
 /** What `of` gives for the number of runs in which each head was measured; asked once a number. */
-export function byCount<T>(measured: ScoreMap, of: (runs: number) => T): (cell: number) => T {
-  const kept = new Map<number, T>();
+export function byCount(
+  measured: ScoreMap,
+  of: (runs: number) => number,
+): (cell: number) => number {
+  const kept = new Map<number, number>();
   return (cell) => {
     const runs = measured[cell]!;
     let value = kept.get(runs);
