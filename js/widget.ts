@@ -17,6 +17,7 @@ import { make } from "./panels/dom";
 import { grid } from "./panels/grid";
 import { header } from "./panels/header";
 import { help } from "./panels/help";
+import { wear } from "./panels/root";
 import { status } from "./panels/status";
 import { nudge } from "./panels/threshold";
 import { undoing } from "./panels/undo";
@@ -56,8 +57,10 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       const scheme = schemeOf(root);
       root.dataset.scheme = scheme;
       root.classList.toggle("hw-narrow", root.clientWidth < 620);
-      store.show({ width: root.clientWidth, ratio: window.devicePixelRatio || 1, scheme });
+      const ratio = (window.devicePixelRatio || 1) * store.state.textScale;
+      store.show({ width: root.clientWidth, ratio, scheme });
     };
+    signal.addEventListener("abort", wear(root, store));
     measure();
     const build = (panels: readonly Part[]): void => {
       for (const [name, panel] of panels) {

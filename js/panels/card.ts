@@ -162,9 +162,12 @@ function bar(name: string, value: number, low: number, high: number, range: Rang
 
 /** Beside the pointer and inside the widget, where no output area cuts it off. */
 function place(el: HTMLElement, x: number, y: number): void {
-  const around = (el.offsetParent ?? el.parentElement!).getBoundingClientRect();
+  const root = (el.offsetParent ?? el.parentElement!) as HTMLElement;
+  const seen = root.getBoundingClientRect();
+  const around = { width: root.offsetWidth, height: root.offsetHeight };
+  const zoom = seen.width / around.width || 1; // larger text makes a pixel of ours larger, too
   const [width, height] = [el.offsetWidth, el.offsetHeight];
-  const [atX, atY] = [x - around.left, y - around.top];
+  const [atX, atY] = [(x - seen.left) / zoom, (y - seen.top) / zoom];
   const clamp = (value: number, most: number): number => Math.max(0, Math.min(value, most));
   let left = atX + AWAY;
   let top = clamp(atY - height / 2, around.height - height);
