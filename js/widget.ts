@@ -20,6 +20,7 @@ import { help } from "./panels/help";
 import { wear } from "./panels/root";
 import { status } from "./panels/status";
 import { nudge } from "./panels/threshold";
+import { tour } from "./panels/tour";
 import { undoing } from "./panels/undo";
 import type { Panel } from "./state";
 import { createStore, type Store } from "./store";
@@ -38,6 +39,7 @@ const LATER: readonly Part[] = [
   ["status", status],
   ["card", card],
   ["help", help],
+  ["tour", tour],
 ];
 
 function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {

@@ -1,6 +1,7 @@
 // The second line: the threshold, and what decides whether a head passes it: sign, number and
 // agreement.
 
+import { DEFAULTS } from "../display/settings";
 import { viewOf } from "../display/views";
 import { runsNeeded } from "../scores/reduce";
 import type { Sign } from "../scores/threshold";
@@ -35,6 +36,7 @@ export const controls: Panel<Source> = (el, source) => {
     const otherScale = normalize !== before && rule === "value";
     source.sync({ reduction, normalize, ...(otherScale ? { threshold: null } : {}) });
   });
+  for (const { el } of [sign, number]) el.classList.add("hw-more"); // simple views hide them
   const slider = make("input", "slider");
   slider.type = "range";
   slider.min = "0";
@@ -72,6 +74,10 @@ export const controls: Panel<Source> = (el, source) => {
     if (!scores) return;
     sign.el.hidden = !scores.signed;
     sign.select.value = state.sign;
+    sign.el.classList.toggle("hw-changed", state.sign !== DEFAULTS.sign);
+    const { reduction, normalize } = DEFAULTS;
+    const usual = state.reduction === reduction && state.normalize === normalize;
+    number.el.classList.toggle("hw-changed", !usual);
     number.el.hidden = !view.showsNumber;
     number.select.value = `${state.reduction}${state.normalize ? " share" : ""}`;
     agreement.hidden = !view.uses.has("agreement");
