@@ -191,6 +191,7 @@ def test_about_reads_in_a_host_that_floats_lists_of_terms(chromium: Browser, pat
         assert wide[0] <= wide[1] and wide[2], wide
     method = menu.locator("dt", has_text="method")
     value = menu.locator("dt:text-is('method') + dd")
+    assert box(method)["height"] < 24, "letters under letters"
     assert abs(box(method)["y"] - box(value)["y"]) <= 1
     assert box(value)["x"] >= box(method)["x"] + box(method)["width"]
     context.close()
