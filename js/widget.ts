@@ -19,8 +19,10 @@ import { grid } from "./panels/grid";
 import { header } from "./panels/header";
 import { help } from "./panels/help";
 import { type Extras, inspector } from "./panels/inspector";
+import { wear } from "./panels/root";
 import { status } from "./panels/status";
 import { nudge } from "./panels/threshold";
+import { tour } from "./panels/tour";
 import { undoing } from "./panels/undo";
 import type { Panel } from "./state";
 import { createStore, type Store } from "./store";
@@ -60,10 +62,11 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       store.show({
         docked: width >= BESIDE && store.state.inspector,
         width: main.clientWidth,
-        ratio: window.devicePixelRatio || 1,
+        ratio: (window.devicePixelRatio || 1) * store.state.textScale,
         scheme,
       });
     };
+    signal.addEventListener("abort", wear(root, store));
     measure();
     const fill = (box: HTMLElement, panel: Panel<Store>): void =>
       signal.addEventListener("abort", panel(box, store));
@@ -109,6 +112,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       build(root, [
         ["card", card],
         ["help", help],
+        ["tour", tour],
       ]);
       if (lab) {
         lab.ask("shown");

@@ -41,9 +41,12 @@ export const card: Panel<Reads<Asked | "point" | "docked"> & Draws> = (el, sourc
  * cuts it off. Where no quarter has room it goes where it covers least, below or above the pointer.
  */
 function place(el: HTMLElement, x: number, y: number): void {
-  const around = (el.offsetParent ?? el.parentElement!).getBoundingClientRect();
+  const root = (el.offsetParent ?? el.parentElement!) as HTMLElement;
+  const seen = root.getBoundingClientRect();
+  const around = { width: root.offsetWidth, height: root.offsetHeight };
+  const zoom = seen.width / around.width || 1; // larger text makes a pixel of ours larger, too
   const [width, height] = [el.offsetWidth, el.offsetHeight];
-  const [atX, atY] = [x - around.left, y - around.top];
+  const [atX, atY] = [(x - seen.left) / zoom, (y - seen.top) / zoom];
   const right = atX + AWAY + width <= around.width;
   const below = atY + AWAY + height <= around.height;
   const clamp = (value: number, most: number): number => Math.max(0, Math.min(value, most));

@@ -1,6 +1,7 @@
 // The line of controls: the threshold, and what decides whether a head passes it: sign, number and
 // agreement. Its height is the same whatever they are, so that the maps below stay where they are.
 
+import { DEFAULTS } from "../display/settings";
 import { viewOf } from "../display/views";
 import type { Sign } from "../scores/threshold";
 import type { Asked, Draws, Panel, Reads, Shows, Syncs } from "../state";
@@ -40,6 +41,7 @@ export const controls: Panel<Source> = (el, source) => {
     const threshold = otherScale ? { threshold: kept.of({ rule, normalize }) } : {};
     source.sync({ reduction, normalize, ...threshold });
   });
+  for (const { el } of [sign, number]) el.classList.add("hw-more"); // simple views hide them
   const runs = make("div", "agreement");
   // What a view has is at the end, in one place: nothing before it moves with the view.
   const last = make("div", "by-view", number.el, runs);
@@ -50,6 +52,10 @@ export const controls: Panel<Source> = (el, source) => {
     el.hidden = !state.scores;
     sign.el.hidden = !state.scores?.signed;
     sign.select.value = state.sign;
+    sign.el.classList.toggle("hw-unusual", state.sign !== DEFAULTS.sign);
+    const { reduction, normalize } = DEFAULTS;
+    const usual = state.reduction === reduction && state.normalize === normalize;
+    number.el.classList.toggle("hw-unusual", !usual);
     number.el.hidden = !viewOf(state).showsNumber;
     number.select.value = `${state.reduction}${state.normalize ? " share" : ""}`;
   };

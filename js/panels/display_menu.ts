@@ -40,6 +40,7 @@ function fill(box: HTMLElement, source: Source): () => void {
   const colours = choice("Colours", COLOURS, (name) => source.sync({ colormap: name || null }));
   const axes = choice("Axes", AXES, (axis) => source.sync({ orientation: axis || null }));
   const sizes = choice("Text size", SIZES, (size) => source.show({ textScale: Number(size) }));
+  sizes.el.hidden = !CSS.supports("zoom", "2"); // some older browsers
   const reset = button(
     "menu-item",
     "Reset",

@@ -47,6 +47,7 @@ export const header: Panel<Source> = (el, source) => {
     make("details", "menu"),
     make("details", "menu"),
   ];
+  save.classList.add("hw-save");
   el.append(
     make("div", "what", make("div", "title", model, about), meaning),
     make("div", "tools", tabs, undoing, more, display, save, from, keys),

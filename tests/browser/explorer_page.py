@@ -295,9 +295,13 @@ class ExplorerPage:
         self.drawn()
 
     def choose(self, label: str, value: str) -> None:
-        self.root.locator(
+        choice = self.root.locator(
             ".hw-choice", has=self.page.locator(f".hw-choice-name:text-is('{label}')")
-        ).locator("select").select_option(value)
+        )
+        if not choice.is_visible() and "hw-more" in (choice.get_attribute("class") or ""):
+            self.button("More controls").click()
+            self.drawn()
+        choice.locator("select").select_option(value)
         self.drawn()
 
     def type_threshold(self, text: str) -> None:

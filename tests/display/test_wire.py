@@ -199,3 +199,10 @@ def test_axes_have_the_names_that_are_given(given: object, axes: list[str]) -> N
         )
         == axes
     )
+
+
+def test_the_header_has_the_settings_that_the_method_asks_for() -> None:
+    asked = {"display": {"normalize": "share"}}
+    for meta in (asked, {}):
+        scores = hw.HeadScores.from_arrays({"a": [[1.0]]}, method="mine", meta=meta)
+        assert wire.encode(scores)[0].get("display", {}) == meta.get("display", {})

@@ -19,7 +19,7 @@ from traitlets import TraitError
 import headwidget as hw
 from headwidget.display import wire
 from headwidget.models import hooks
-from headwidget.scoring import score
+from headwidget.scoring import registry, score
 from tests.support.lab_tools import TASKS, at_each_block, fresh, hooked, threads
 
 
@@ -75,8 +75,10 @@ def test_what_is_not_scored_yet_is_marked_and_no_number() -> None:
         seen.append([np.flatnonzero(gap.all(axis=1)).tolist() for gap in gaps])
     assert seen[:3] == [[[1, 2], [0, 1, 2]], [[2], [0, 1, 2]], [[], [0, 1, 2]]]
     assert seen[-1] == [[], []] and not any(task.get("missing") for task in header["tasks"])
+    assert header["meaning"] == registry.find("ablation").about
     lab = hw.live(model, TASKS)
     assert all(task["missing"] for task in lab._header["tasks"])
+    assert lab._header["meaning"] == registry.find("gradient").about
 
 
 def test_stop_keeps_what_is_done() -> None:

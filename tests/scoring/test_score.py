@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import headwidget as hw
+from headwidget.display import wire
 from headwidget.models import hooks
 from headwidget.scoring import contract, registry
 from headwidget.scoring.batch import collate, forward, log_probability
@@ -189,6 +190,17 @@ def test_provenance_travels_with_the_scores() -> None:
         "beats_foil"
         not in hw.score(model, tiny.task(foil=False), progress=False).meta["tasks"]["letters"]
     )
+
+
+def test_what_a_score_means_travels_with_the_scores_to_file_and_browser(tmp_path: Path) -> None:
+    scores = hw.score(tiny.model("llama"), TASKS, "gradient", progress=False)
+    about = registry.find("gradient").about
+    assert scores.record.meaning == about
+    scores.save(tmp_path / "scores.safetensors")
+    header, _ = wire.encode(hw.open(tmp_path / "scores.safetensors"))
+    assert header["meaning"] == about
+    made = hw.HeadScores.from_arrays({"one": [[1.0]]}, method="gradient")
+    assert "meaning" not in wire.encode(made)[0]  # a name alone says nothing
 
 
 def test_accuracy_and_only_correct_on_the_real_model() -> None:
