@@ -15,20 +15,25 @@ const COLOURS: readonly (readonly [MapName | "", string])[] = [
   ["turbo", "turbo"],
   ["blue-orange", "blue to orange"],
 ];
+const SCALES = [
+  ["shared", "one for all maps"],
+  ["own", "each map its own"],
+] as const;
 const AXES = [
   ["", "automatic"],
   ["y", "layers down"],
   ["x", "layers across"],
 ] as const;
 
-type Source = Reads<"colormap" | "orientation" | "cap" | "view"> &
-  Syncs<"colormap" | "orientation" | "cap">;
+type Source = Reads<"colormap" | "scale" | "orientation" | "cap" | "view"> &
+  Syncs<"colormap" | "scale" | "orientation" | "cap">;
 
 export const displayMenu: Panel<Source> = (el, source) =>
   popup(el, "Display", (box) => fill(box, source));
 
 function fill(box: HTMLElement, source: Source): () => void {
   const colours = choice("Colours", COLOURS, (name) => source.sync({ colormap: name || null }));
+  const scale = choice("Scale", SCALES, (kind) => source.sync({ scale: kind }));
   const axes = choice("Axes", AXES, (axis) => source.sync({ orientation: axis || null }));
   const cap = make("input", "text");
   cap.type = "text";
@@ -38,7 +43,7 @@ function fill(box: HTMLElement, source: Source): () => void {
   const capLabel = make("label", "choice", make("span", "choice-name", "Colours end at"), cap);
   const wrong = make("p", "option-note");
   wrong.setAttribute("role", "status");
-  box.append(colours.el, capLabel, wrong, axes.el);
+  box.append(colours.el, scale.el, capLabel, wrong, axes.el);
   cap.addEventListener("change", () => {
     const text = cap.value.trim();
     const number = parsed(text);
@@ -51,10 +56,12 @@ function fill(box: HTMLElement, source: Source): () => void {
     if (fine) source.sync({ cap: text === "" ? null : percent ? `${number}%` : number });
   });
   const draw = (): void => {
-    const { colormap, orientation, cap: end } = source.state;
+    const { colormap, scale: kind, orientation, cap: end } = source.state;
     const { uses } = viewOf(source.state);
     colours.select.value = colormap ?? "";
     colours.el.hidden = !uses.has("colormap");
+    scale.select.value = kind;
+    scale.el.hidden = !uses.has("scale");
     capLabel.hidden = !uses.has("cap");
     axes.select.value = orientation ?? "";
     cap.value = end === null ? "" : typeof end === "number" ? typed(end) : end;
@@ -63,6 +70,7 @@ function fill(box: HTMLElement, source: Source): () => void {
   return source.subscribe((changed) => {
     if (
       changed.has("colormap") ||
+      changed.has("scale") ||
       changed.has("orientation") ||
       changed.has("cap") ||
       changed.has("view")

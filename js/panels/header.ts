@@ -12,7 +12,7 @@ import { saveMenu } from "./save";
 /** What the tabs and the three menus need together. */
 type Source = Reads<Asked | "selected" | "help"> &
   Draws &
-  Syncs<"view" | "isolated" | "colormap" | "orientation" | "cap"> &
+  Syncs<"view" | "isolated" | "colormap" | "scale" | "orientation" | "cap"> &
   Shows<"help">;
 
 export const header: Panel<Source> = (el, source) => {
