@@ -12,7 +12,7 @@ export const SPACE = {
   gap: 16,
   inner: 8,
   /** Beside the maps. */
-  bar: 64,
+  bar: 74,
   legend: 174,
   /** Above and below the cells of a map: its title, its ticks, and the gap to the next row. */
   around: 62,
@@ -20,16 +20,19 @@ export const SPACE = {
 
 /** Narrower than this, the colour bar or the legend stands above the maps. */
 const BAR_ABOVE = 480;
-const LEGEND_ABOVE = 620;
+const LEGEND_ABOVE = 1000;
 
 const LARGEST_CELL = 28;
 const LARGEST_ALONE = 48; // of one map alone
 const WIDEST = 2.5; // a cell is at most this many times as wide as high, or as high as wide
 const FLAT = 140; // CSS pixels; maps lower than this get taller cells
+const SLIM = 100; // CSS pixels; of long grids, maps narrower than this get taller cells
+const TALLER = 1.7;
 const NARROW = 400; // CSS pixels; maps narrower than this get wider cells
 /** CSS pixels that a task takes at least where columns are chosen: for its name and its counts. */
 const LEAST = 80;
-const LEAST_IN_GROUP = 72;
+const LEAST_IN_GROUP = 58;
+const SCREEN = 550; // CSS pixels that all maps may be high before they cost more
 /** Maps narrower than this have their counts in a line of their own. */
 const STACKED = 190;
 
@@ -117,7 +120,11 @@ function cellsIn(
   let cellHeight = Math.max(Math.ceil(2 * ratio), whole(Math.min(tallest / down, largest)));
   if (down * 3 > tallest) cellHeight = Math.max(cellHeight, Math.min(cellWidth, whole(3)));
   // Cells are square where they can be; flat maps may have taller ones, narrow maps wider ones.
-  const taller = Math.min(Math.floor(cellWidth * WIDEST), whole(FLAT / down));
+  const flat = Math.min(FLAT, (cellWidth * across) / ratio);
+  const slim = (cellWidth * across) / ratio < SLIM && down >= 2 * across;
+  const taller = slim
+    ? Math.floor(cellWidth * TALLER)
+    : Math.min(Math.floor(cellWidth * WIDEST), whole(flat / down));
   cellHeight = Math.min(cellHeight, Math.max(cellWidth, taller));
   const wider = Math.min(Math.floor(cellHeight * WIDEST), whole(NARROW / across));
   cellWidth = Math.min(cellWidth, Math.max(cellHeight, wider));
@@ -133,7 +140,7 @@ function worthOf({ columns, cellWidth, cellHeight, ratio, down }: Layout, tasks:
   const height = rows * ((cellHeight * down) / ratio + SPACE.around);
   const size = Math.min(cellWidth / ratio, cellHeight / ratio, 12);
   const empty = 1 - tasks / (rows * columns);
-  return Math.log(size) - height / 700 - Math.max(0, height - 450) / 400 - empty;
+  return Math.log(size) - height / 1000 - Math.max(0, height - SCREEN) / 100 - empty;
 }
 
 const clamp = (value: number, low: number, high: number): number =>

@@ -23,7 +23,8 @@ export function mapTitle(source: MapSource): MapTitle {
     source.show({ spoken: `${task} alone` });
   });
   const name = make("span", "map-name", text);
-  const part = make("span", "map-part");
+  const [which, ofRuns] = [make("span", "map-which"), make("span", "map-of")];
+  const part = make("span", "map-part", which, ofRuns);
   const [number, word] = [make("span", "map-number"), make("span", "map-word")];
   const count = make("span", "map-count", number, word);
   const end = make("span", "map-end");
@@ -34,9 +35,12 @@ export function mapTitle(source: MapSource): MapTitle {
     el,
     draw(picture, panel) {
       const task = source.state.scores?.tasks.find((one) => one.name === panel.task);
-      const [called, which] = namesOf(panel);
+      const [called, map] = namesOf(panel);
       setText(text, `${task?.warning ? "⚠ " : ""}${called}`);
-      setText(part, which);
+      part.hidden = !map;
+      const [least, runs] = map.split(" of "); // "≥ 8 of 10"
+      setText(which, least!);
+      setText(ofRuns, runs ? ` of ${runs}` : "");
       const opens = (picture.opens ?? false) && panel.task !== null;
       if (opens !== (text.parentNode === open)) {
         name.replaceChildren(opens ? open : text);

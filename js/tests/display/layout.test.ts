@@ -104,7 +104,7 @@ describe("the layout of a picture", () => {
     expect(of("x", 5)).toMatchObject({ across: 30, down: 9 });
   });
   it("leaves room for what stands beside the maps, unless it stands above them", () => {
-    expect([isAbove(619, few), isAbove(620, few)]).toEqual([true, false]);
+    expect([isAbove(999, few), isAbove(1000, few)]).toEqual([true, false]);
     expect([isAbove(479, none), isAbove(480, none)]).toEqual([true, false]);
     const used = (legend: number, width: number): number => {
       const { columns, span, ...rest } = of("x", legend, width);
@@ -112,7 +112,7 @@ describe("the layout of a picture", () => {
       return SPACE.axisLabel + columns * each + (columns - 1) * SPACE.gap;
     };
     for (let width = 320; width < 1400; width += 7) {
-      expect(used(5, width)).toBeLessThanOrEqual(width - (width < 620 ? 0 : SPACE.legend));
+      expect(used(5, width)).toBeLessThanOrEqual(width - (width < 1000 ? 0 : SPACE.legend));
       expect(used(0, width)).toBeLessThanOrEqual(width - (width < 480 ? 0 : SPACE.bar));
     }
   });
