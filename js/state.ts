@@ -126,7 +126,7 @@ export type MapSource = Reads<
 > &
   Draws &
   Points &
-  Syncs<"selected"> &
+  Syncs<"selected" | "task" | "scale"> &
   Shows<"box" | "spoken">;
 export type MapState = MapSource["state"];
 

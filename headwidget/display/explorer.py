@@ -80,6 +80,10 @@ class ExplorerBase(GuardedWidget):
     """``"viridis"``, ``"cividis"``, ``"magma"``, ``"turbo"``, ``"blue-orange"``, or None:
     viridis, blue to orange for signed scores, turbo for agreement."""
 
+    scale = page_trait("shared", "One scale of colours for all maps, or each its own.")
+    """``"shared"``: one scale of colours for all maps. ``"own"``: each task has its own, so that
+    a quiet one is seen beside a loud one; its end stands above the map."""
+
     cap = page_trait(None, "Where colours end.")
     """Where colours end: a score, a percentile such as ``"99%"``, or None (the 99.5th
     percentile rounded up to a tick)."""
@@ -89,7 +93,8 @@ class ExplorerBase(GuardedWidget):
     view, as in Elhelo and Geva (2025)."""
 
     columns = page_trait(None, "How many maps stand side by side.")
-    """How many maps stand side by side where there is room; None chooses by width."""
+    """How many tasks stand side by side where there is room; None chooses by width. In a figure
+    of the agreement view None is a row a task."""
 
     isolated = page_trait(None, "The class of the categories' legend that stands out.")
     """The entry of the categories' legend that stands out, such as ``"2 categories"``; None

@@ -102,7 +102,7 @@ def cells(panel: Panel, picture: Picture) -> np.ndarray:
 
     (layer, head, 3) bytes, or (head, layer, 3) with layers along x.
     """
-    colours, span = table(picture), picture.range
+    colours, span = table(picture), panel.range or picture.range
     last = len(colours) - 1
     missing = np.isnan(panel.values)
     values = np.where(missing, span.low, panel.values).astype(np.float64)

@@ -157,7 +157,10 @@ def _axes(scores: HeadScores, picture: Picture) -> tuple[Axis, Axis]:
 def _slots(picture: Picture) -> list[tuple[int, int]]:
     """The row and column of each panel."""
     if picture.slots is not None:
-        return list(picture.slots)
+        beside = picture.columns or 1  # a row a task, as in the figure of Nam et al. (2025)
+        return [
+            (task // beside, task % beside * picture.span + place) for task, place in picture.slots
+        ]
     count = len(picture.panels)
     if picture.columns:
         across = min(picture.columns, count)
@@ -183,10 +186,15 @@ def _marked(scores: HeadScores, panel: Panel) -> str:
 
 
 def _count(panel: Panel, picture: Picture) -> str:
-    """What follows a panel's title: how many heads pass."""
-    if panel.passes is None or picture.count_word is None:
-        return ""
-    return f" · {int(panel.passes.sum())} {picture.count_word}"
+    """What follows a panel's title: how many heads pass, and what its own scale spans."""
+    parts = []
+    if panel.passes is not None and picture.count_word is not None:
+        parts.append(f"{int(panel.passes.sum())} {picture.count_word}")
+    if panel.range is not None:
+        parts.append(f"to {scales.end_text(panel.range)}")
+    if panel.quiet is not None:
+        parts.append(f"at most {panel.quiet:.2g}")
+    return "".join(f" · {part}" for part in parts)
 
 
 def _tops(titles: list[str], slots: list[tuple[int, int]], map_height: float) -> list[float]:
@@ -207,6 +215,9 @@ def _tops(titles: list[str], slots: list[tuple[int, int]], map_height: float) ->
 def bar(scores: HeadScores, picture: Picture, maps: Grid, height: float) -> Bar:
     """A colour bar as high as the maps together, but for very few and very many."""
     ticks = scales.bar_ticks(picture.range)
+    if any(panel.range for panel in picture.panels):
+        # Where the colours of each map end stands behind its title.
+        ticks = [(picture.range.low, "low"), (picture.range.high, "high")]
     maps_height = maps.bottom - maps.tops[0]
     length = max(1.0, min(maps_height, 2 * LARGEST[2]))
     label = fitted(f"{scores.method} · {picture.label}", LABEL, max(length, height - 2 * EDGE), 2)

@@ -86,6 +86,18 @@ def bar_ticks(span: Range) -> list[tuple[float, str]]:
     return list(zip(places, labels))
 
 
+def end_text(span: Range) -> str:
+    """Where a map's own colours end, in few letters.
+
+    >>> end_text(Range(0.0, 0.3, 0.1, high_capped=True)), end_text(Range(-0.3, 0.3, 0.1))
+    ('0.3+', '±0.3')
+    """
+    labels = [label for _, label in bar_ticks(span)]
+    if span.low == 0:
+        return labels[-1]
+    return f"±{labels[-1]}" if span.low == -span.high else f"{labels[0]} to {labels[-1]}"
+
+
 def decimals(step: float) -> int:
     """Digits that a number needs after its point, or -1 where powers of ten read better."""
     if step < 1e-5 or step >= 1e5:

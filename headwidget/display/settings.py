@@ -26,6 +26,7 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
     "view": tuple(VIEWS),
     **threshold.CHOICES,
     "colormap": (None, "viridis", "cividis", "magma", "turbo", "blue-orange"),
+    "scale": ("shared", "own"),
     "orientation": (None, "y", "x"),
 }
 """The settings that take one of a few values."""
@@ -41,6 +42,7 @@ class Settings(Threshold):
     task: str | None = None
     agreement: float = 1.0
     colormap: str | None = None
+    scale: str = "shared"
     cap: float | str | None = None
     orientation: str | None = None
     columns: int | None = None
@@ -49,7 +51,8 @@ class Settings(Threshold):
 
 NAMES = (
     *("view", "tasks", "task", "threshold", "rule", "agreement", "sign"),
-    *("reduction", "normalize", "colormap", "cap", "orientation", "columns", "isolated"),
+    *("reduction", "normalize", "colormap", "scale", "cap", "orientation", "columns"),
+    "isolated",
 )
 """Every setting, in the order that messages list them."""
 

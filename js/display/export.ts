@@ -6,13 +6,14 @@ import type { Memo } from "../scores/memo";
 import { measuredAt } from "../scores/missing";
 import { ranks } from "../scores/rank";
 import { categoriesOf } from "../scores/threshold";
-import { arrange, axisTicks, type Layout, slotsOf } from "./layout";
+import { arrange, axisTicks, type Layout, mapSize, SPACE, sidesOf, slotsOf } from "./layout";
 import { categoryColours, coloursByPlace, css, DIMMED, type Rgb, stops } from "./palette";
-import { barTicks, place } from "./scales";
+import { place } from "./scales";
 import { type Selection, selectedCells } from "./selection";
 import type { MapName, Settings } from "./settings";
+import { countOf, endOf, namesOf, quietOf } from "./titles";
 import { viewOf } from "./views";
-import { type Panel, type Picture, scaleOf } from "./views/picture";
+import { isUnscored, type Panel, type Picture, rangeIn, scaleOf, ticksOf } from "./views/picture";
 
 /** What is saved as a drawing: the picture, and the heads that are selected in it. */
 export interface Drawing {
@@ -21,7 +22,11 @@ export interface Drawing {
 }
 
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif";
-const [LEFT, TOP, BOTTOM, GAP] = [44, 24, 36, 14]; // around each map, in pixels
+const LEFT = SPACE.axisLabel + SPACE.tickLabels; // pixels
+const [EDGE, TICKS, AXIS] = [8, 18, 18];
+/** Lines of a name, and what stands below it. */
+const [LINE, META] = [16, 16];
+const LETTER = 7.4; // about how wide a letter of a name is
 const WIDTH = 1000;
 /** What heads that were not measured are filled with. */
 const HATCHING =
@@ -56,46 +61,89 @@ function text(
   return `<text ${where} ${font}>${escaped(words)}</text>`;
 }
 
+/** A name in as many lines as it takes, broken at spaces. */
+function lines(words: string, room: number): string[] {
+  const broken: string[] = [];
+  for (const word of words.split(/(?<=\s)/)) {
+    const last = broken.at(-1);
+    if (last !== undefined && (last + word.trimEnd()).length * LETTER <= room)
+      broken[broken.length - 1] = last + word;
+    else broken.push(word);
+  }
+  return broken;
+}
+
+/** Where a map stands and what it has around it. */
+interface Place {
+  readonly x: number;
+  readonly y: number;
+  /** The lines of its task's name; none where that stands above the map before. */
+  readonly name: readonly string[];
+  /** Has it ticks at its left; the layers' or heads' name at its left; the other below it? */
+  readonly edges: { readonly ticks: boolean; readonly left: boolean; readonly below: boolean };
+}
+
+/** Where every map stands, the right end of the maps, and their bottom. */
+function placesOf(
+  picture: Picture,
+  layout: Layout,
+): { places: Place[]; top: number; right: number; bottom: number } {
+  const { columns, span } = layout;
+  const [w, h] = mapSize(layout);
+  const group = span * w + (span - 1) * SPACE.inner;
+  const slots = slotsOf(picture, layout);
+  const names = picture.panels.map((panel, i) => {
+    const first = slots[i]![1] % span === 0;
+    return first ? lines(namesOf(panel)[0], group + SPACE.tickLabels) : [];
+  });
+  const above = LINE * Math.max(...names.map((name) => name.length)) + META;
+  const pitch = above + h + TICKS + EDGE;
+  const places = slots.map(([row, column], i) => {
+    const x =
+      LEFT +
+      Math.floor(column / span) * (group + SPACE.tickLabels + SPACE.gap) +
+      (column % span) * (w + SPACE.inner);
+    const below = !slots.some(([r, c]) => r > row && c === column);
+    const edges = { ticks: column % span === 0, left: column === 0, below };
+    return { x, y: EDGE + above + row * pitch, name: names[i]!, edges };
+  });
+  const rows = Math.max(...slots.map(([row]) => row)) + 1;
+  const right = LEFT + columns * (group + SPACE.tickLabels + SPACE.gap) - SPACE.tickLabels;
+  return { places, top: EDGE + above, right, bottom: EDGE + rows * pitch + AXIS };
+}
+
 /** The drawing, on white, as text. Cells are vector squares, one path a colour. */
 export function svg(source: Drawing): string {
   const { scores } = source.state;
   const picture = source.picture();
   if (!scores || !picture?.panels.length)
     throw new Error("There is nothing to save: no task is shown.");
-  const [layers, heads] = [scores.layers.length, scores.heads];
-  const [across, down] = picture.layersOn === "y" ? [heads, layers] : [layers, heads];
+  const [across, down] = sidesOf({ scores }, picture);
   const beside = picture.legend.length ? 190 : 96;
+  const { columns: wanted, span, slots, panels } = picture;
+  const maps = slots ? 1 + Math.max(...slots.map(([task]) => task)) : panels.length;
   const layout = arrange({
-    width: WIDTH,
-    ratio: 1,
-    across,
-    down,
-    maps: picture.panels.length,
-    columns: picture.columns,
-    beside,
+    ...{ width: WIDTH, ratio: 1, across, down, maps, columns: wanted, beside },
+    ...(span ? { span } : {}),
   });
-  const [w, h] = [layout.cellWidth * across, layout.cellHeight * down];
-  const { columns } = layout;
-  const slots = slotsOf(picture, columns);
-  const rows = Math.max(...slots.map(([row]) => row)) + 1;
-  const drawings = picture.panels.map((panel, i) => {
-    const [row, column] = slots[i]!;
-    const [x, y] = [LEFT + column * (w + LEFT + GAP), TOP + row * (h + TOP + BOTTOM) + 4];
-    return drawMap(source.state, picture, panel, layout, x, y);
-  });
-  const right = LEFT + columns * (w + LEFT + GAP) - GAP - LEFT + 24;
+  const { places, top, right, bottom } = placesOf(picture, layout);
+  const drawings = panels.map((panel, i) =>
+    drawMap(source.state, picture, panel, layout, places[i]!),
+  );
   const scale = scaleOf(picture);
   drawings.push(
-    scale === null ? drawLegend(scores, picture, right) : drawBar(scale, picture, right, h),
+    scale === null
+      ? drawLegend(scores, picture, right, top)
+      : drawBar(scale, picture, right, top, mapSize(layout)[1]),
   );
   const origin = [scores.model, scores.method].filter(Boolean).join(" · ");
-  const height = Math.max(rows * (h + TOP + BOTTOM), TOP + picture.legend.length * 20) + 24;
-  drawings.push(`<g fill="#666">${text(LEFT, height - 6, origin, { size: 10 })}</g>`);
+  const height = Math.ceil(Math.max(bottom, top + picture.legend.length * 20)) + 24;
+  drawings.push(`<g fill="#666">${text(LEFT, height - 8, origin, { size: 10 })}</g>`);
   const width = Math.ceil(right + beside);
   const size = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
   const style = `font-family="${FONT}" fill="#222"`;
   const opening = `<svg xmlns="http://www.w3.org/2000/svg" ${size} ${style}>`;
-  const hatching = picture.panels.some((panel) => panel.missing) ? HATCHING : "";
+  const hatching = panels.some((panel) => panel.missing) ? HATCHING : "";
   const paper = `<rect width="100%" height="100%" fill="#fff"/>`;
   return `${opening}${hatching}${paper}${drawings.join("")}</svg>`;
 }
@@ -105,16 +153,17 @@ function drawMap(
   picture: Picture,
   panel: Panel,
   layout: Layout,
-  x: number,
-  y: number,
+  { x, y, name, edges }: Place,
 ): string {
   const { scores } = state;
+  const range = rangeIn(picture, panel);
   const { cellWidth, cellHeight, across, down } = layout;
   const scale = scaleOf(picture);
   const colours = coloursByPlace(scale, "light", categoriesOf(scores!).size);
   const square = (u: number, v: number): string =>
     `M${x + u * cellWidth} ${y + v * cellHeight}h${cellWidth}v${cellHeight}h-${cellWidth}z`;
   const paths = new Map<string, string>(); // by fill
+  const unscored = isUnscored(panel);
   let missing = ""; // heads that were not measured: hatched
   for (let v = 0; v < down; v++) {
     for (let u = 0; u < across; u++) {
@@ -122,15 +171,20 @@ function drawMap(
       const dim = panel.passes && !panel.passes[cell];
       const value = panel.values[cell]!;
       if (panel.missing?.[cell]) {
-        missing += square(u, v);
+        if (!unscored) missing += square(u, v);
         continue;
       }
-      const colour = css(colours[scale === null ? value : place(value, picture.range)]!);
+      const colour = css(colours[scale === null ? value : place(value, range)]!);
       const fill = dim ? `${colour}" fill-opacity="${DIMMED}` : colour;
       paths.set(fill, (paths.get(fill) ?? "") + square(u, v));
     }
   }
   const [w, h] = [cellWidth * across, cellHeight * down];
+  const end = endOf(panel);
+  const below = [namesOf(panel)[1], countOf(picture, panel).join(" "), end && `to ${end}`]
+    .concat(quietOf(panel))
+    .filter((words) => words.trim())
+    .join(" · ");
   const [layerName, headName] = scores!.axes;
   const [yName, xName] = picture.layersOn === "y" ? [layerName, headName] : [headName, layerName];
   const outlines = selectedCells(state)
@@ -156,24 +210,35 @@ function drawMap(
         ]
       : []),
     "</g>",
-    text(x, y - 8, panel.title, { size: 13, weight: 600 }),
-    ...axisTicks(layout, picture, scores!, "top").map(([at, t]) =>
+    title(x, y - META - 6, name),
+    `<g fill="#666">${text(x, y - 6, below)}</g>`,
+    ...(unscored ? [text(x + w / 2, y + h / 2, "Not scored yet", { anchor: "middle" })] : []),
+    ...(edges.ticks ? axisTicks(layout, picture, scores!, "top") : []).map(([at, t]) =>
       text(x - 6, y + at + 4, t, { anchor: "end" }),
     ),
     ...axisTicks(layout, picture, scores!, "left").map(([at, t]) =>
       text(x + at, y + h + 14, t, { anchor: "middle" }),
     ),
-    text(x - 28, y + h / 2, yName!, { anchor: "middle", turn: true }),
-    text(x + w / 2, y + h + 28, xName!, { anchor: "middle" }),
+    ...(edges.left ? [text(x - 32, y + h / 2, yName!, { anchor: "middle", turn: true })] : []),
+    ...(edges.below ? [text(x + w / 2, y + h + 30, xName!, { anchor: "middle" })] : []),
   ].join("");
 }
 
-function drawBar(scale: MapName, { range, label }: Picture, x: number, height: number): string {
-  const y = TOP + 4;
+/** A task's name, its last line at `y`. */
+function title(x: number, y: number, name: readonly string[]): string {
+  const spans = name.map((line, i) => {
+    const at = round(y - LINE * (name.length - 1 - i));
+    return `<tspan x="${round(x)}" y="${at}">${escaped(line)}</tspan>`;
+  });
+  return name.length ? `<text font-size="13" font-weight="600">${spans.join("")}</text>` : "";
+}
+
+function drawBar(scale: MapName, picture: Picture, x: number, y: number, height: number): string {
+  const { range, label } = picture;
   const list = stops(scale, "light");
   const at = (colour: Rgb, i: number): string =>
     `<stop offset="${round(i / (list.length - 1))}" stop-color="${css(colour)}"/>`;
-  const ticks = barTicks(range).map(({ value, label: words }) =>
+  const ticks = ticksOf(picture).map(({ value, label: words }) =>
     text(x + 20, y + height - ((value - range.low) / (range.high - range.low)) * height + 4, words),
   );
   const along = `id="hw-bar" x1="0" y1="1" x2="0" y2="0"`;
@@ -186,10 +251,10 @@ function drawBar(scale: MapName, { range, label }: Picture, x: number, height: n
   ].join("");
 }
 
-function drawLegend(scores: Scores, { legend }: Picture, x: number): string {
+function drawLegend(scores: Scores, { legend }: Picture, x: number, top: number): string {
   const colours = categoryColours(categoriesOf(scores).size, "light");
   const lines = [...legend.keys()].reverse().map((at, i) => {
-    const y = TOP + 4 + i * 20;
+    const y = top + i * 20;
     const { name, count } = legend[at]!;
     const swatch = `<rect x="${x}" y="${y}" width="12" height="12" fill="${css(colours[at]!)}"/>`;
     return swatch + text(x + 18, y + 10, `${name} (${count})`, { size: 12 });

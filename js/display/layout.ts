@@ -5,16 +5,41 @@ import { SIXES, ticks } from "./scales";
 import type { Picture } from "./views/picture";
 
 /** Space around the maps, in CSS pixels; css/maps.css has the same numbers. */
-export const SPACE = { axisLabel: 20, tickLabels: 24, gap: 20, bar: 78, legend: 174 } as const;
+export const SPACE = {
+  axisLabel: 20,
+  tickLabels: 24,
+  /** Between tasks, and between the maps of one task. */
+  gap: 16,
+  inner: 8,
+  /** Beside the maps. */
+  bar: 74,
+  legend: 174,
+  /** Above and below the cells of a map: its title, its ticks, and the gap to the next row. */
+  around: 62,
+} as const;
 
-const PREFERRED = 150; // width of a map when there are many, in CSS pixels
+/** Narrower than this, the colour bar or the legend stands above the maps. */
+const BAR_ABOVE = 480;
+const LEGEND_ABOVE = 1000;
+
 const LARGEST_CELL = 28;
-const WIDEST = 2; // a cell is at most this many times as wide as high, or as high as wide
+const LARGEST_ALONE = 48; // of one map alone
+const WIDEST = 2.5; // a cell is at most this many times as wide as high, or as high as wide
 const FLAT = 140; // CSS pixels; maps lower than this get taller cells
-const NARROW = 260; // CSS pixels; maps narrower than this get wider cells
+const SLIM = 100; // CSS pixels; of long grids, maps narrower than this get taller cells
+const TALLER = 1.7;
+const NARROW = 400; // CSS pixels; maps narrower than this get wider cells
+/** CSS pixels that a task takes at least where columns are chosen: for its name and its counts. */
+const LEAST = 80;
+const LEAST_IN_GROUP = 58;
+const SCREEN = 550; // CSS pixels that all maps may be high before they cost more
+/** Maps narrower than this have their counts in a line of their own. */
+const STACKED = 190;
 
 export interface Layout {
+  /** Tasks side by side; each has `span` maps, or 1 where there is no room for more. */
   readonly columns: number;
+  readonly span: number;
   /** The size of a cell in device pixels: whole numbers, so that all cells are of one size. */
   readonly cellWidth: number;
   readonly cellHeight: number;
@@ -31,8 +56,11 @@ interface Room {
   readonly ratio: number;
   readonly across: number;
   readonly down: number;
+  /** How many tasks there are, or maps where each stands by itself. */
   readonly maps: number;
-  /** Maps side by side, where there is room for them; null: choose. */
+  /** Maps of one task, which stay side by side. */
+  readonly span?: number;
+  /** Tasks side by side, where there is room for them; null: choose. */
   readonly columns: number | null;
   /** What stands at the right of the maps. */
   readonly beside: number;
@@ -40,44 +68,103 @@ interface Room {
   readonly tallest?: number | undefined;
 }
 
-/** Fit `maps` maps of `down` x `across` cells into the room there is. */
-export function arrange({
-  width,
-  ratio,
+/** Fit maps of `down` x `across` cells into the room there is. */
+export function arrange(room: Room): Layout {
+  const { width, across, maps, columns: wanted, beside, span = 1 } = room;
+  const free = Math.max(80, width - beside - SPACE.axisLabel);
+  const tasks = Math.max(1, maps);
+  /** CSS pixels for a map, with so many tasks side by side. */
+  const each = (columns: number): number =>
+    ((free + SPACE.gap) / columns - SPACE.gap - SPACE.tickLabels - (span - 1) * SPACE.inner) / span;
+  const most = (least: number): number => {
+    let columns = 1;
+    while (columns < tasks && each(columns + 1) >= least) columns++;
+    return columns;
+  };
+  const smallest = across > 96 ? 2 : 3;
+  // Where not even one task has room for its maps, each map stands by itself.
+  if (span > 1 && each(1) < 2 * across) return arrange({ ...room, span: 1, maps: maps * span });
+  const cells = Math.max(2, Math.min(smallest, Math.ceil(90 / across))) * across;
+  const layout = (columns: number): Layout =>
+    cellsIn(room, each(columns), columns, Math.ceil(tasks / columns), span);
+  if (wanted !== null) return layout(Math.min(wanted, most(cells)));
+  const legible = Math.max((across < 48 ? 3 : 2) * across, span > 1 ? LEAST_IN_GROUP : LEAST);
+  let best = layout(1);
+  let worth = worthOf(best, tasks);
+  for (let columns = 2; columns <= most(legible); columns++) {
+    // Balanced: 8 maps where 5 would fit stand 4 and 4.
+    if (Math.ceil(tasks / Math.ceil(tasks / columns)) < columns) continue;
+    const next = layout(columns);
+    const worthOfNext = worthOf(next, tasks);
+    if (worthOfNext > worth) [best, worth] = [next, worthOfNext];
+  }
+  return best;
+}
+
+/** As large as cells can be where a map has `each` CSS pixels and stands in one of `rows`. */
+function cellsIn(
+  { ratio, across, down, maps, tallest: high }: Room,
+  each: number,
+  columns: number,
+  rows: number,
+  span: number,
+): Layout {
+  const alone = maps === 1 && span === 1;
+  const largest = alone ? LARGEST_ALONE : LARGEST_CELL;
+  // What is above the maps and all rows of them fit a screen where they can.
+  const wide = (each + SPACE.tickLabels) * columns * span;
+  const row = alone ? clamp(0.6 * wide, 480, 640) : clamp(0.5 * wide, 400, 520);
+  const tallest = high ?? (rows > 2 ? 192 : rows > 1 ? 240 : row);
+  const whole = (pixels: number): number => Math.max(1, Math.floor(pixels * ratio));
+  let cellWidth = whole(Math.min(each / across, largest));
+  let cellHeight = Math.max(Math.ceil(2 * ratio), whole(Math.min(tallest / down, largest)));
+  if (down * 3 > tallest) cellHeight = Math.max(cellHeight, Math.min(cellWidth, whole(3)));
+  // Cells are square where they can be; flat maps may have taller ones, narrow maps wider ones.
+  const flat = Math.min(FLAT, (cellWidth * across) / ratio);
+  const slim = (cellWidth * across) / ratio < SLIM && down >= 2 * across;
+  const taller = slim
+    ? Math.floor(cellWidth * TALLER)
+    : Math.min(Math.floor(cellWidth * WIDEST), whole(flat / down));
+  cellHeight = Math.min(cellHeight, Math.max(cellWidth, taller));
+  const wider = Math.min(Math.floor(cellHeight * WIDEST), whole(NARROW / across));
+  cellWidth = Math.min(cellWidth, Math.max(cellHeight, wider));
+  return { columns, span, cellWidth, cellHeight, ratio, across, down };
+}
+
+/**
+ * What an arrangement is worth: cells that are easily seen and pointed at, less the height that
+ * they take, most of all beyond a screen's, less the places that stay empty.
+ */
+function worthOf({ columns, cellWidth, cellHeight, ratio, down }: Layout, tasks: number): number {
+  const rows = Math.ceil(tasks / columns);
+  const height = rows * ((cellHeight * down) / ratio + SPACE.around);
+  const size = Math.min(cellWidth / ratio, cellHeight / ratio, 12);
+  const empty = 1 - tasks / (rows * columns);
+  return Math.log(size) - height / 1000 - Math.max(0, height - SCREEN) / 100 - empty;
+}
+
+const clamp = (value: number, low: number, high: number): number =>
+  Math.max(low, Math.min(high, value));
+
+/** Does the colour bar or the legend stand above the maps, where the room is narrow? */
+export const isAbove = (width: number, { legend }: Pick<Picture, "legend">): boolean =>
+  width < (legend.length ? LEGEND_ABOVE : BAR_ABOVE);
+
+/** The size of a map in CSS pixels. */
+export const mapSize = ({
+  cellWidth,
+  cellHeight,
   across,
   down,
-  maps,
-  columns: wanted,
-  beside,
-  tallest: high,
-}: Room): Layout {
-  const room = Math.max(80, width - beside - SPACE.axisLabel);
-  const around = SPACE.tickLabels + SPACE.gap;
-  const smallest = across > 96 ? 2 : 3;
-  const least = Math.max(2, Math.min(smallest, Math.ceil(90 / across))) * across;
-  const preferred =
-    Math.min(LARGEST_CELL, Math.max(smallest, Math.ceil(PREFERRED / across))) * across;
-  const fits = (size: number): number =>
-    Math.max(1, Math.floor((room + SPACE.gap) / (size + around)));
-  const most = Math.min(
-    Math.max(1, maps),
-    wanted === null ? fits(preferred) : Math.min(wanted, fits(least)),
-  );
-  const rows = Math.ceil(Math.max(1, maps) / most);
-  // Balanced: 8 maps where 5 would fit stand 4 and 4.
-  const columns = wanted === null ? Math.max(1, Math.ceil(maps / rows)) : most;
-  const each = (room + SPACE.gap) / columns - around;
-  const tallest = high ?? (maps === 1 ? 560 : rows > 2 ? 240 : rows > 1 ? 320 : 400);
-  const whole = (pixels: number): number => Math.max(1, Math.floor(pixels * ratio));
-  let cellWidth = whole(Math.min(each / across, LARGEST_CELL));
-  let cellHeight = Math.max(Math.ceil(2 * ratio), whole(Math.min(tallest / down, LARGEST_CELL)));
-  // Cells are square where they can be; flat maps may have taller ones, narrow maps wider ones.
-  const taller = Math.min(cellWidth * WIDEST, whole(FLAT / down));
-  cellHeight = Math.min(cellHeight, Math.max(cellWidth, taller));
-  const wider = Math.min(cellHeight * WIDEST, whole(NARROW / across));
-  cellWidth = Math.min(cellWidth, Math.max(cellHeight, wider));
-  return { columns, cellWidth, cellHeight, ratio, across, down };
-}
+  ratio,
+}: Layout): readonly [number, number] => [
+  (cellWidth * across) / ratio,
+  (cellHeight * down) / ratio,
+];
+
+/** Do counts stand in a line of their own, below the name? */
+export const isStacked = (layout: Layout): boolean =>
+  layout.span > 1 || mapSize(layout)[0] < STACKED;
 
 /** The room there is, and the grid that is drawn in it. */
 export interface Space {
@@ -86,24 +173,33 @@ export interface Space {
   readonly scores: Pick<Scores, "layers" | "heads"> | null;
 }
 
-/** The layout of what is shown. */
-export function layoutOf(
-  { width, ratio, scores }: Space,
-  { panels, layersOn, columns, legend, tallest }: Picture,
-): Layout {
+/** Cells across and down of a map. */
+export function sidesOf(
+  { scores }: Pick<Space, "scores">,
+  { layersOn }: Pick<Picture, "layersOn">,
+): readonly [number, number] {
   const [layers, heads] = [scores?.layers.length ?? 1, scores?.heads ?? 1];
-  const [across, down] = layersOn === "y" ? [heads, layers] : [layers, heads];
-  const beside = legend.length ? (width < 620 ? 0 : SPACE.legend) : SPACE.bar;
-  return arrange({ width, ratio, across, down, maps: panels.length, columns, beside, tallest });
+  return layersOn === "y" ? [heads, layers] : [layers, heads];
 }
 
-/** The row and column of every panel: as the view fixes them where they fit, else in order. */
+/** The layout of what is shown. */
+export function layoutOf({ width, ratio, scores }: Space, picture: Picture): Layout {
+  const { panels, columns, legend, tallest, slots, span = 1 } = picture;
+  const [across, down] = sidesOf({ scores }, picture);
+  const beside = isAbove(width, picture) ? 0 : legend.length ? SPACE.legend : SPACE.bar;
+  const maps = slots ? 1 + Math.max(-1, ...slots.map(([task]) => task)) : panels.length;
+  return arrange({ width, ratio, across, down, maps, span, columns, beside, tallest });
+}
+
+/** The row and column of every panel in a layout. */
 export function slotsOf(
-  { slots, columns: wanted, panels }: Picture,
-  columns: number,
+  { slots, panels }: Pick<Picture, "slots" | "panels">,
+  { columns, span }: Pick<Layout, "columns" | "span">,
 ): readonly (readonly [number, number])[] {
-  if (slots && columns === wanted) return slots;
-  return panels.map((_, i) => [Math.floor(i / columns), i % columns] as const);
+  const tasks = (span > 1 && slots) || panels.map((_, i) => [i, 0] as const);
+  return tasks.map(
+    ([task, place]) => [Math.floor(task / columns), (task % columns) * span + place] as const,
+  );
 }
 
 /** Where an axis has ticks, in CSS pixels, and their text. */

@@ -104,6 +104,14 @@ export function barTicks({
   });
 }
 
+/** Where a map's own colours end, in few letters: "0.30+", "±0.30", "−0.05 to 0.30". */
+export function endText(range: Range): string {
+  const labels = barTicks(range).map(({ label }) => label);
+  const [first, last] = [labels[0]!, labels[labels.length - 1]!];
+  if (range.low === 0) return last;
+  return range.low === -range.high ? `±${last}` : `${first} to ${last}`;
+}
+
 /** Digits that a number needs after its point, or -1 where powers of ten read better. */
 function decimalsOf(step: number): number {
   if (step < 1e-5 || step >= 1e5) return -1;

@@ -13,6 +13,8 @@ export interface Settings extends Threshold {
   /** A fraction of the runs, from 0 (any) to 1 (always). */
   readonly agreement: number;
   readonly colormap: MapName | null;
+  /** One scale of colours for all maps, or each task its own. */
+  readonly scale: "shared" | "own";
   /** Where colours end: a score, a percentile such as "99%", or null to choose. */
   readonly cap: number | string | null;
   /** The axis that has the layers; null is as the view has it. */
@@ -33,6 +35,7 @@ export const DEFAULTS: Settings = {
   reduction: "mean",
   normalize: null,
   colormap: null,
+  scale: "shared",
   cap: null,
   orientation: null,
   columns: null,

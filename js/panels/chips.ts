@@ -1,5 +1,5 @@
-// A chip for every task: click to show or hide, drag (or Alt + arrows) to reorder; and a slider
-// that steps through them one by one.
+// A chip for every task: click to show or hide, drag (or Alt + arrows) to reorder. Where one task is
+// shown alone, buttons and a slider that step through the tasks stand in their place.
 
 import { viewOf } from "../display/views";
 import type { Panel, Reads, Shows, State, Syncs } from "../state";
@@ -15,24 +15,31 @@ export const chips: Panel<Source> = (el, source) => {
   const list = make("div", "chip-list");
   list.setAttribute("role", "group");
   list.setAttribute("aria-label", "Tasks shown");
-  const alone = button(
-    "chip-alone",
-    "One at a time",
-    "Step through the tasks, one large map each",
-    () => {
-      const { task, tasks, scores } = source.state;
-      const first = tasks[0] ?? scores?.tasks[0]?.name ?? null;
-      source.sync({ task: task === null ? first : null });
-    },
-  );
+  const label = make("span", "choice-name", "Show");
+  const alone = button("chip-alone", "", "", () => {
+    const { task, tasks, scores } = source.state;
+    const first = tasks[0] ?? scores?.tasks[0]?.name ?? null;
+    source.sync({ task: task === null ? first : null });
+  });
+  /** The task before or behind the one in view; the first comes after the last. */
+  const go = (by: number): void => {
+    const steps = stepped(source.state);
+    const at = steps.indexOf(source.state.task ?? "") + by;
+    const task = steps[(at + steps.length) % steps.length];
+    if (task !== undefined) source.sync({ task });
+  };
+  const previous = button("step", "‹", "The task before", () => go(-1));
+  const next = button("step", "›", "The next task", () => go(1));
+  previous.setAttribute("aria-label", "Previous task");
+  next.setAttribute("aria-label", "Next task");
   const slider = make("input", "slider");
   slider.type = "range";
   slider.min = "0";
   slider.setAttribute("aria-label", "Task");
   keepKeys(slider);
   const name = make("output", "solo-name");
-  const step = make("div", "solo", slider, name);
-  el.append(list, alone, step);
+  const step = make("div", "solo", previous, slider, next, name);
+  el.append(label, list, step, alone);
   let order: string[] = []; // of the chips, hidden tasks among them
   slider.addEventListener("input", () =>
     source.sync({ task: stepped(source.state)[slider.valueAsNumber] ?? null }),
@@ -114,6 +121,9 @@ export const chips: Panel<Source> = (el, source) => {
     return el;
   };
 
+  /** Has a title of a map the focus, which goes with it when its task is shown alone? */
+  const opened = (): boolean => focused(el)?.classList.contains("hw-map-open") ?? false;
+
   const draw = (): void => {
     const { scores, tasks, task } = source.state;
     const names = scores?.tasks.map(({ name }) => name) ?? [];
@@ -139,9 +149,14 @@ export const chips: Panel<Source> = (el, source) => {
       place(list, wanted);
     for (const chip of wanted)
       chip.setAttribute("aria-pressed", String(tasks.includes(chip.dataset.task!)));
-    alone.setAttribute("aria-pressed", String(task !== null));
-    alone.hidden = !viewOf(source.state).uses.has("task");
-    step.hidden = task === null || alone.hidden;
+    const steppable = viewOf(source.state).uses.has("task");
+    const one = steppable && task !== null;
+    setText(alone, one ? "All tasks" : "One at a time");
+    alone.title = one ? "Show all tasks again" : "Step through the tasks, one large map each";
+    alone.hidden = !steppable;
+    if (one && list.hidden === false && opened()) alone.focus({ preventScroll: true });
+    list.hidden = one;
+    step.hidden = !one;
     const steps = stepped(source.state);
     slider.max = String(steps.length - 1);
     slider.value = String(Math.max(0, steps.indexOf(task ?? "")));

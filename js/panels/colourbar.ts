@@ -1,8 +1,7 @@
 // The colour bar that all maps share, with a mark where the threshold stands.
 
 import { css, stops } from "../display/palette";
-import { barTicks } from "../display/scales";
-import { scaleOf } from "../display/views/picture";
+import { isOwn, scaleOf, ticksOf } from "../display/views/picture";
 import type { Draws, Panel, Reads } from "../state";
 import { make, setText } from "./dom";
 
@@ -27,21 +26,26 @@ export const colourbar: Panel<Reads<"scheme"> & Draws> = (el, source) => {
     if (!picture || !scale) return;
     const { range, floor } = picture;
     const up = (value: number): number => (value - range.low) / (range.high - range.low);
-    const from = [range, scale, scheme, picture.label];
+    const own = isOwn(picture);
+    const from = [range, scale, scheme, picture.label, own];
     if (from.some((part, i) => part !== drawn[i])) {
       drawn = from;
       const stopList = stops(scale, scheme).map(css).join(", ");
-      strip.style.backgroundImage = `linear-gradient(to top, ${stopList})`;
-      const ticks = barTicks(range);
+      // The direction is the style sheet's: the bar lies down where the room is narrow.
+      strip.style.setProperty("--hw-colours", stopList);
+      const ticks = ticksOf(picture);
       labels.replaceChildren(
         ...ticks.map(({ value, label }) => {
           const tick = make("span", "tick", label);
-          tick.style.bottom = `${up(value) * 100}%`;
+          place(tick, value);
           return tick;
         }),
       );
       setText(title, picture.label);
-      const ends = `from ${ticks[0]!.label} to ${ticks[ticks.length - 1]!.label}`;
+      el.title = own ? "Each map has its own scale: above it stands where its colours end" : "";
+      const ends = own
+        ? "each map on its own scale"
+        : `from ${ticks[0]!.label} to ${ticks[ticks.length - 1]!.label}`;
       el.setAttribute("aria-label", `Colours: ${picture.label}, ${ends}`);
     }
     stand(cuts, picture.cuts);
@@ -50,8 +54,11 @@ export const colourbar: Panel<Reads<"scheme"> & Draws> = (el, source) => {
       elements.forEach((mark, i) => {
         const value = values[i];
         mark.hidden = value === undefined || up(value) < 0 || up(value) > 1;
-        if (value !== undefined) mark.style.bottom = `${up(value) * 100}%`;
+        if (value !== undefined) place(mark, value);
       });
+    }
+    function place(mark: HTMLElement, value: number): void {
+      mark.style.setProperty("--hw-at", `${up(value) * 100}%`);
     }
   };
   draw();

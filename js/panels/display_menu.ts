@@ -16,6 +16,10 @@ const COLOURS: readonly (readonly [MapName | "", string])[] = [
   ["turbo", "turbo"],
   ["blue-orange", "blue to orange"],
 ];
+const SCALES = [
+  ["shared", "one for all maps"],
+  ["own", "each map its own"],
+] as const;
 const AXES = [
   ["", "automatic"],
   ["y", "layers down"],
@@ -28,8 +32,8 @@ const SIZES = [
   ["1.6", "projector"],
 ] as const;
 
-type Source = Reads<"colormap" | "orientation" | "cap" | "view" | "textScale"> &
-  Syncs<"colormap" | "orientation" | "cap"> &
+type Source = Reads<"colormap" | "scale" | "orientation" | "cap" | "view" | "textScale"> &
+  Syncs<"colormap" | "scale" | "orientation" | "cap"> &
   Shows<"textScale"> &
   Undoes;
 
@@ -38,6 +42,7 @@ export const displayMenu: Panel<Source> = (el, source) =>
 
 function fill(box: HTMLElement, source: Source): () => void {
   const colours = choice("Colours", COLOURS, (name) => source.sync({ colormap: name || null }));
+  const scale = choice("Scale", SCALES, (kind) => source.sync({ scale: kind }));
   const axes = choice("Axes", AXES, (axis) => source.sync({ orientation: axis || null }));
   const sizes = choice("Text size", SIZES, (size) => source.show({ textScale: Number(size) }));
   sizes.el.hidden = !CSS.supports("zoom", "2"); // some older browsers
@@ -55,7 +60,7 @@ function fill(box: HTMLElement, source: Source): () => void {
   const capLabel = make("label", "choice", make("span", "choice-name", "Colours end at"), cap);
   const wrong = make("p", "option-note");
   wrong.setAttribute("role", "status");
-  box.append(colours.el, capLabel, wrong, axes.el, sizes.el, reset);
+  box.append(colours.el, scale.el, capLabel, wrong, axes.el, sizes.el, reset);
   cap.addEventListener("change", () => {
     const text = cap.value.trim();
     const number = parsed(text);
@@ -68,10 +73,12 @@ function fill(box: HTMLElement, source: Source): () => void {
     if (fine) source.sync({ cap: text === "" ? null : percent ? `${number}%` : number });
   });
   const draw = (): void => {
-    const { colormap, orientation, cap: end, textScale } = source.state;
+    const { colormap, scale: kind, orientation, cap: end, textScale } = source.state;
     const { uses } = viewOf(source.state);
     colours.select.value = colormap ?? "";
     colours.el.hidden = !uses.has("colormap");
+    scale.select.value = kind;
+    scale.el.hidden = !uses.has("scale");
     capLabel.hidden = !uses.has("cap");
     axes.select.value = orientation ?? "";
     sizes.select.value = String(textScale);
@@ -81,6 +88,7 @@ function fill(box: HTMLElement, source: Source): () => void {
   return source.subscribe((changed) => {
     if (
       changed.has("colormap") ||
+      changed.has("scale") ||
       changed.has("orientation") ||
       changed.has("cap") ||
       changed.has("textScale") ||

@@ -15,7 +15,7 @@ type Source = Reads<
   Asked | "selected" | "help" | "simple" | "textScale" | "undoable" | "redoable"
 > &
   Draws &
-  Syncs<"view" | "isolated" | "colormap" | "orientation" | "cap"> &
+  Syncs<"view" | "isolated" | "colormap" | "scale" | "orientation" | "cap"> &
   Shows<"help" | "simple" | "textScale"> &
   Undoes &
   Keeps;

@@ -1,13 +1,21 @@
 // One map of layer x head: cells, ticks, title, and the outlines of selected and pointed-at heads.
 
-import { axisTicks, layoutOf } from "../display/layout";
+import { axisTicks, layoutOf, sidesOf } from "../display/layout";
 import { coloursByPlace, DIMMED, pixels } from "../display/palette";
 import { places as placesOf } from "../display/scales";
-import { type Panel as MapPanel, type Picture, scaleOf } from "../display/views/picture";
+import {
+  isUnscored,
+  type Panel as MapPanel,
+  type Picture,
+  rangeIn,
+  scaleOf,
+} from "../display/views/picture";
 import { type Scores, sectionNames, sectionStarts } from "../scores/head_scores";
 import { categoriesOf } from "../scores/threshold";
 import type { MapSource, MapState, Panel } from "../state";
-import { all, make, setText } from "./dom";
+import { all, make } from "./dom";
+import { mapNotes } from "./map_notes";
+import { mapTitle } from "./map_title";
 import { drawMarks, MARGIN } from "./marks";
 import { listen } from "./pointer";
 
@@ -20,10 +28,7 @@ const LETTER = 7;
 /** A panel for the map of that number. */
 export function heatmap(number: number): Panel<MapSource> {
   return (el, source) => {
-    // A long name is cut, "(Always)" is not.
-    const [named, part] = [make("span", "map-task"), make("span", "map-part")];
-    const title = make("span", "map-name", named, part);
-    const count = make("span", "map-count");
+    const [title, notes] = [mapTitle(source), mapNotes(source)];
     const cells = make("canvas", "cells");
     const marks = make("canvas", "marks");
     const hatched = make("div", "hatched");
@@ -35,7 +40,7 @@ export function heatmap(number: number): Panel<MapSource> {
     const rows = make("div", "ticks-y");
     const columns = make("div", "ticks-x");
     const [down, across] = [make("div", "label-y"), make("div", "label-x")];
-    el.append(make("figcaption", "map-title", title, count), down, rows, plot, columns, across);
+    el.append(title.el, down, rows, plot, ...notes.els, columns, across);
 
     let image: ImageData | null = null;
     let near = true; // on the screen or not far from it; until an observer says otherwise
@@ -46,29 +51,28 @@ export function heatmap(number: number): Panel<MapSource> {
       const picture = source.picture();
       const panel = picture?.panels[number];
       if (!picture || !panel) return;
-      const task = source.state.scores?.tasks.find(({ name }) => name === panel.task);
-      setText(named, `${task?.warning ? "⚠ " : ""}${task?.name ?? panel.title}`);
-      setText(part, task ? panel.title.slice(task.name.length) : "");
-      title.title = [panel.title, task?.note, task?.warning].filter(Boolean).join(" — ");
+      title.draw(picture, panel);
       plot.dataset.task = panel.task ?? panel.title;
-      const layout = layoutOf(source.state, picture);
-      const fits = image?.width === layout.across && image.height === layout.down;
+      const [across, down] = sidesOf(source.state, picture);
+      const fits = image?.width === across && image.height === down;
       stale = !near && fits;
       if (stale) return; // drawn when it comes near: a drag redraws what can be seen
       const { layersOn } = picture;
       const { passes } = panel;
       const places = colourPlaces(source.state, picture, panel);
       const shades = coloursOf(source.state, picture);
-      const now = [places, passes, shades, layersOn, layout.across, layout.down, panel.missing];
+      const now = [places, passes, shades, layersOn, across, down, panel.missing, panel.quiet];
       if (now.every((part, i) => part === drawn[i])) return;
       drawn = now;
-      setText(count, countText(picture, panel));
+      title.count(picture, panel);
+      notes.draw(panel, number === 0);
       if (!image || !fits) {
-        image = new ImageData(layout.across, layout.down);
-        [cells.width, cells.height] = [layout.across, layout.down];
+        image = new ImageData(across, down);
+        [cells.width, cells.height] = [across, down];
       }
       paint(image, places, panel, layersOn, shades);
-      if (!panel.missing !== hatched.hidden) hatched.hidden = !panel.missing;
+      const whole = !panel.missing || isUnscored(panel);
+      if (whole !== hatched.hidden) hatched.hidden = whole;
       cells.getContext("2d")!.putImageData(image, 0, 0);
     };
     let laidOut: readonly unknown[] = []; // what ticks and marks were last laid out for
@@ -121,6 +125,7 @@ export function heatmap(number: number): Panel<MapSource> {
       if (!scores || !picture) return;
       const grid = `${scores.layers.length} layers by ${scores.heads} heads`;
       const title = picture.panels[number]?.title ?? "";
+      el.setAttribute("aria-label", title);
       plot.setAttribute(
         "aria-label",
         `${title}: ${grid}, ${selected.length} selected. ` +
@@ -159,23 +164,13 @@ export function heatmap(number: number): Panel<MapSource> {
   };
 }
 
-/** The number behind a map's title: heads that pass, or heads of a class. */
-function countText({ countWord }: Picture, { passes, values }: MapPanel): string {
-  const count = (mask: ArrayLike<number>): number => {
-    let sum = 0;
-    for (let i = 0; i < mask.length; i++) if (mask[i]) sum++;
-    return sum;
-  };
-  if (countWord === null) return `${count(values)}`;
-  return passes ? `${count(passes)} ${countWord}` : "";
-}
-
 /** The place of every value among the colours; kept, for panels that show the same values. */
 function colourPlaces({ memo }: MapState, picture: Picture, panel: MapPanel): ArrayLike<number> {
   if (scaleOf(picture) === null) return panel.values;
   if (panel.places) return panel.places;
   const { values } = panel;
-  return memo!.latest(values, [picture.range], () => placesOf(values, picture.range));
+  const range = rangeIn(picture, panel);
+  return memo!.latest(values, [range], () => placesOf(values, range));
 }
 
 /** The colours as pixels, and dimmed. Made once: every frame of a drag draws with them. */
@@ -215,8 +210,11 @@ function paint(
 function layerAxis(scores: Scores, length: number, layersOn: "y" | "x"): HTMLElement[] {
   const names = sectionNames(scores);
   const fit = names.every(({ name, rows }) => rows * length > name.length * LETTER);
-  if (!names.length || !fit)
-    return [make("span", "label", names.length ? "Layer" : scores.axes[0])];
+  if (!names.length || !fit) {
+    const label = make("span", "label", names.length ? "Layer" : scores.axes[0]);
+    label.classList.add("hw-layer-axis");
+    return [label];
+  }
   return names.map(({ name, middle }) => {
     const label = make("span", "label", name);
     label.style[layersOn === "y" ? "top" : "left"] = `${100 * middle}%`;

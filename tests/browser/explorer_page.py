@@ -70,6 +70,9 @@ _LINES = """(track) => {
         return (left + width / 2 - box.left) / box.width;
     });
 }"""
+_NAMES = """(all) => all.map((map) => ['.hw-map-name', '.hw-map-part']
+    .map((name) => map.querySelector(name))
+    .map((el) => (el.checkVisibility({ visibilityProperty: true }) ? el.innerText.trim() : '')))"""
 
 Slider = Literal["threshold", "agreement", "solo"]
 
@@ -124,7 +127,13 @@ class ExplorerPage:
         return self.seen(f".hw-{name}").first.text_content() or ""
 
     def titles(self) -> list[str]:
-        return self.seen(".hw-maps .hw-map-name").all_text_contents()
+        """What each map is called, "Math (Always)"; what is written is in ``names``."""
+        maps = self.seen(".hw-maps .hw-map")
+        return maps.evaluate_all("(all) => all.map((map) => map.ariaLabel)")
+
+    def names(self) -> list[tuple[str, str]]:
+        """What is written above each map: its task and, of several, which of its maps it is."""
+        return self.seen(".hw-maps .hw-map").evaluate_all(_NAMES)
 
     def counts(self) -> list[str]:
         """What stands beside each title."""

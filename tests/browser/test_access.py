@@ -30,7 +30,7 @@ _FOCUS = """() => {
     return {
         name, tag: el.tagName, style: outlineStyle, width: parseFloat(outlineWidth),
         colour: outlineColor, area: box.width * box.height,
-        panel: el.closest('.hw-top > *, .hw-main > *, .hw-inspector, .hw-root > *').className,
+        panel: el.closest('.hw-top > *, .hw-main > *, .hw-inspector, .hw-root > *').classList[0],
     };
 }"""
 
@@ -39,10 +39,16 @@ _MESS = """(root) => {
     const seen = (el) =>
         el.checkVisibility({ visibilityProperty: true }) && !el.closest('.hw-spoken');
     const inside = 'button, input, select, summary, .hw-model, .hw-about, .hw-count, '
-        + '.hw-agreed, .hw-unit, .hw-selected, .hw-map-title, '
+        + '.hw-agreed, .hw-unit, .hw-selected, .hw-map-name, .hw-map-meta, '
         + '.hw-plot, .hw-bar-title, .hw-legend-entry, .hw-choice-name, .hw-note, .hw-solo-name';
     const found = Array.from(root.querySelectorAll(inside)).filter(seen);
-    const box = (el) => el.getBoundingClientRect();
+    // What a list is scrolled away from is not on anything.
+    const box = (el) => {
+        const { left, right, top, bottom } = el.getBoundingClientRect();
+        const list = el.parentElement.closest('.hw-chip-list')?.getBoundingClientRect();
+        if (!list) return { left, right, top, bottom };
+        return { left, right, top: Math.max(top, list.top), bottom: Math.min(bottom, list.bottom) };
+    };
     const name = (el) => `${el.className}: ${(el.ariaLabel ?? el.textContent).slice(0, 30)}`;
     const around = box(root);
     const [left, right] = [around.left - 1, Math.min(around.right, innerWidth) + 1];

@@ -1,5 +1,5 @@
-"""The agreement view on an exported page: a row a task, and a slider from Any to Always
-whose column stays while it is held."""
+"""The agreement view on an exported page: a task's maps side by side, and a slider from Any to
+Always whose column stays while it is held."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import headwidget as hw
 from tests.support import made_up
 
 from .conftest import Show
+from .hosts import wait_until
 
 LAYERS, HEADS = 7, 5
 GATES = made_up.fits(LAYERS, HEADS, tasks=("Math", "Syntax"), runs=10)
@@ -52,7 +53,7 @@ def test_no_column_comes_or_goes_while_the_slider_is_held(show: Show) -> None:
         ]
 
 
-def test_a_row_a_task_whatever_its_runs(show: Show) -> None:
+def test_the_maps_of_a_task_stay_together_whatever_its_runs(show: Show) -> None:
     rng = np.random.default_rng(0)
     scores = hw.HeadScores.from_arrays(
         {
@@ -62,7 +63,7 @@ def test_a_row_a_task_whatever_its_runs(show: Show) -> None:
         },
         method="mine",
     )
-    view = show(scores, view="agreement", agreement=0.5)
+    view = show(scores, view="agreement", agreement=0.5, columns=1)
     assert view.titles() == [
         *("many (Always)", "many (≥ 5 of 10)", "many (Any)"),
         *("once (Always)", "once (Any)"),
@@ -72,3 +73,34 @@ def test_a_row_a_task_whatever_its_runs(show: Show) -> None:
     lefts, tops = ([round(box[side]) for box in boxes if box] for side in ("x", "y"))
     assert lefts[0] == lefts[3] == lefts[5] and lefts[2] == lefts[4] == lefts[7]
     assert tops[0] == tops[2] < tops[3] == tops[4] < tops[5] == tops[7]
+
+
+def test_tasks_wrap_over_the_width_and_keep_their_names(show: Show) -> None:
+    tasks = tuple(made_up.COGNITIVE)
+    view = show(made_up.fits(30, 9, tasks=tasks, runs=4), view="agreement", threshold=0.5)
+    for width, columns in ((980, 4), (560, 2), (360, 1)):
+        view.page.set_viewport_size({"width": width, "height": 1000})
+        wait_until(lambda: view.root.evaluate("(el) => el.clientWidth") <= width, "the width")
+        boxes = [view.plot(i).bounding_box() for i in range(16)]
+        tops = [round(box["y"]) for box in boxes if box]
+        assert tops.count(tops[0]) == 2 * columns
+        assert all(tops[i] == tops[i + 1] for i in range(0, 16, 2)), "pairs stay together"
+        names = view.names()
+        assert [name for name, _ in names[::2]] == list(tasks)
+        assert [part for _, part in names] == ["Always", "Any"] * 8
+        cut = view.root.locator(".hw-map-task:visible").evaluate_all(
+            "(all) => all.filter((el) => el.scrollHeight > el.clientHeight + 1).length"
+        )
+        assert cut == 0, "no name is cut"
+        assert view.page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+def test_one_task_alone_has_its_maps_large(show: Show) -> None:
+    view = show(made_up.fits(30, 9, tasks=tuple(made_up.COGNITIVE), runs=4), view="agreement")
+    small = view.plot().bounding_box()
+    view.button("Inference: show it alone").click()
+    assert view.titles() == ["Inference (Always)", "Inference (Any)"]
+    large = view.plot().bounding_box()
+    assert (
+        small and large and large["width"] * large["height"] > 3 * small["width"] * small["height"]
+    )

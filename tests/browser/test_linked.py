@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import headwidget as hw
-from headwidget.display import views
+from headwidget.display import scales, views
 from headwidget.display.settings import settings
 from headwidget.scores.threshold import START
 from tests.support import made_up
@@ -291,9 +291,98 @@ def test_one_task_at_a_time(show: Show) -> None:
         assert view.titles() == [NAMES[n]]
         assert view.text("solo-name") == f"{NAMES[n]} ({n + 1} of 3)"
         same_picture(view, SIGNED, task=NAMES[n])
-    view.button("One at a time").click()
-    view.drawn()
+    for button, name in (("Next", NAMES[0]), ("Previous", NAMES[2]), ("Previous", NAMES[1])):
+        view.button(f"{button} task").click()
+        assert view.titles() == [name], "the first comes after the last"
+    view.button("All tasks").click()
     assert view.titles() == NAMES
+
+
+def test_a_title_shows_its_task_alone_and_the_keyboard_can_go_back(show: Show) -> None:
+    view = show(SIGNED)
+    view.button(f"{NAMES[1]}: show it alone").focus()
+    view.press("Enter")
+    assert view.titles() == [NAMES[1]]
+    same_picture(view, SIGNED, task=NAMES[1])
+    assert view.root.locator(".hw-map-open").count() == 0, "a task alone opens nothing"
+    view.press("Enter")  # the focus went to "All tasks"
+    assert view.titles() == NAMES
+
+
+# ---- colours ----
+
+
+def quiet_and_loud() -> hw.HeadScores:
+    loud = SIGNED.values(NAMES[0])
+    values = {"loud": loud, "quiet": 0.05 * SIGNED.values(NAMES[1])}
+    return hw.HeadScores.from_arrays(values, method="mine", signed=True)
+
+
+def test_a_quiet_task_says_so_and_offers_a_scale_of_its_own(show: Show) -> None:
+    scores = quiet_and_loud()
+    view = show(scores)
+    notes = view.root.locator(".hw-quiet:visible")
+    most = float(np.abs(scores.reduce("mean")[1]).max())
+    assert notes.count() == 1
+    assert (notes.text_content() or "").startswith(f"quiet: at most {most:.2g}")
+    before = view.cells(1)
+    notes.click()
+    view.drawn()
+    assert notes.count() == 0 and view.cells(1) != before
+    expected = views.picture(scores, settings(scores, scale="own")).panels
+    ends = [panel.range and scales.end_text(panel.range) for panel in expected]
+    assert view.root.locator(".hw-map-end").all_text_contents() == ends
+    assert view.root.locator(".hw-bar-labels .hw-tick").all_text_contents() == ["low", "high"]
+    view.open_menu("Display")
+    view.choose("Scale", "shared")
+    assert view.cells(1) == before and notes.count() == 1
+
+
+def test_a_change_of_the_layers_direction_is_marked_and_a_chosen_one_stays(show: Show) -> None:
+    view = show(SIGNED)
+    turned = view.root.locator(".hw-view.hw-turned")
+    assert not view.layers_across() and turned.count() == 0
+    view.show_view("Categories")
+    assert view.layers_across() and turned.count() == 1
+    view.show_view("Tasks")
+    assert not view.layers_across() and turned.count() == 1
+    view.show_view("Agreement")
+    assert not view.layers_across() and turned.count() == 0
+    view.open_menu("Display")
+    view.choose("Axes", "x")
+    view.press("Escape")
+    for name in ("Tasks", "Categories", "Agreement"):
+        view.show_view(name)
+        assert view.layers_across() and turned.count() == 0, name
+
+
+# ---- nothing scored ----
+
+
+def test_before_any_run_there_are_empty_frames_with_a_sentence(show: Show) -> None:
+    nothing = np.full((1, LAYERS, HEADS), np.nan)
+    view = show(hw.HeadScores.from_arrays({"a": nothing, "b": nothing}, method="mine"))
+    said = view.root.locator(".hw-unscored:visible")
+    assert said.count() == 2
+    assert [text.strip() for text in said.all_inner_texts()] == [
+        "Not scored yet\nPress Run: cells fill as they are scored.",
+        "Not scored yet",
+    ]
+    assert view.root.locator(".hw-hatched:visible").count() == 0
+    assert view.root.locator(".hw-ticks-y .hw-tick").count() > 0, "the frame has its ticks"
+    assert not view.root.locator(".hw-bar-labels").is_visible(), "there are no numbers yet"
+    view.type_threshold("0.1")
+    assert view.counts() == ["", ""], "nothing is counted"
+
+
+def test_a_task_that_is_scored_in_part_is_hatched(show: Show) -> None:
+    some = np.ones((2, LAYERS, HEADS))
+    some[:, 4:] = np.nan
+    nothing = np.full((2, LAYERS, HEADS), np.nan)
+    view = show(hw.HeadScores.from_arrays({"a": some, "b": nothing}, method="mine"))
+    assert view.root.locator(".hw-hatched:visible").count() == 1
+    assert view.root.locator(".hw-unscored:visible").all_inner_texts() == ["Not scored yet"]
+    assert view.bright() == list(range(4 * HEADS))
 
 
 # ---- keys ----

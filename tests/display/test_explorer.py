@@ -43,6 +43,7 @@ def test_an_explorer_starts_with_every_task_and_nothing_else(scores: hw.HeadScor
         "reduction": "mean",
         "normalize": None,
         "colormap": None,
+        "scale": "shared",
         "cap": None,
         "orientation": None,
         "columns": None,

@@ -29,6 +29,7 @@ OTHERS: dict[str, list[Any]] = {
     "reduction": ["median"],
     "normalize": ["share"],
     "colormap": ["magma"],
+    "scale": ["own"],
     "cap": [0.05],
     "orientation": ["x", "y"],
     "columns": [2],
@@ -52,6 +53,7 @@ def drawn(scores: HeadScores, asked: Settings) -> list[Any]:
     panels = [
         (
             panel.title,
+            panel.range,
             panel.values.tolist(),
             None if panel.passes is None else panel.passes.tolist(),
         )

@@ -34,6 +34,16 @@ def bits(mask: np.ndarray | None) -> str | None:
     return None if mask is None else "".join(str(int(one)) for one in mask.ravel())
 
 
+def spanned(span: scales.Range) -> dict[str, Any]:
+    return {
+        "low": span.low,
+        "high": span.high,
+        "step": span.step,
+        "lowCapped": span.low_capped,
+        "highCapped": span.high_capped,
+    }
+
+
 @pytest.mark.parametrize(("case", "asked", "expected"), PICTURES, ids=NAMES)
 def test_pictures_are_the_golden_ones(
     case: dict[str, Any], asked: dict[str, Any], expected: dict[str, Any]
@@ -53,18 +63,16 @@ def test_pictures_are_the_golden_ones(
             np.testing.assert_allclose(panel.values.ravel(), golden, rtol=1.2e-7, err_msg=title)
         else:
             np.testing.assert_array_equal(panel.values.ravel(), golden, title)
-    span = found.range
-    names = {
-        "low": span.low,
-        "high": span.high,
-        "step": span.step,
-        "lowCapped": span.low_capped,
-        "highCapped": span.high_capped,
-    }
-    assert names == expected["range"]
-    assert [label for _, label in scales.bar_ticks(span)] == expected["bar"]
-    assert (found.colours, found.label, found.layers_on, found.columns) == tuple(
-        expected[k] for k in ("colours", "label", "layersOn", "columns")
+    assert spanned(found.range) == expected["range"]
+    assert [label for _, label in scales.bar_ticks(found.range)] == expected["bar"]
+    own = [
+        panel.range and [spanned(panel.range), scales.end_text(panel.range)]
+        for panel in found.panels
+    ]
+    assert own == expected.get("ends", [None] * len(own))
+    assert [panel.quiet for panel in found.panels] == pytest.approx(expected["quiet"], rel=2e-7)
+    assert (found.colours, found.label, found.layers_on, found.columns, found.span) == tuple(
+        expected[k] for k in ("colours", "label", "layersOn", "columns", "span")
     )
     assert bits(found.passing) == expected["passing"]
     assert [[entry.name, entry.count] for entry in found.legend] == expected["legend"]

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from reference import Runs, along, bar, f32, knee, needed, picture
+from reference import Runs, along, bar, ends, f32, knee, needed, picture
 
 HERE = Path(__file__).parent
 
@@ -224,6 +224,7 @@ CHOICES = {
     "reduction": ["mean", "median"],
     "normalize": [None, "share"],
     "colormap": [None, "viridis", "cividis", "magma", "turbo", "blue-orange"],
+    "scale": ["shared", "own"],
     "orientation": [None, "y", "x"],
 }
 NOTHING = dict.fromkeys(
@@ -245,6 +246,7 @@ DEFAULTS = {
     "agreement": 1,
     "sign": "either",
     "reduction": "mean",
+    "scale": "shared",
     **NOTHING,
 }
 THRESHOLDS = {
@@ -324,6 +326,11 @@ def views_scores() -> list[dict[str, Any]]:
     for i, run in enumerate(hits["antonym"]):
         run[1][2] = float(i < 3)  # just 0.15 of its 20 pairs
         run[1][3] = float(i < 7)  # just 0.35, which as a double is more than its float32
+    quiet = {
+        "loud": draw(23, 3, 2, 3, -1, 1),
+        "quiet": draw(24, 3, 2, 3, -0.1, 0.05),
+        "still": [[[0.0] * 3] * 2] * 3,
+    }
     tiny = {
         "tiny": [[[f32(x * 1e-7) for x in row] for row in run] for run in draw(20, 2, 2, 3, -1, 1)]
     }
@@ -350,6 +357,9 @@ def views_scores() -> list[dict[str, Any]]:
     unsigned_at += each(
         has("view", "tasks", "agreement", "categories"), [{}, FEW[0]], has("task", *few)
     )
+    own = each(has("view", "tasks", "agreement", "categories"), has("scale", "own"), [{}, FEW[0]])
+    unsigned_at += each(own, has("cap", None, 0.35, "50%"))
+    unsigned_at += each(own, has("normalize", "share"))
     hidden = has("tasks", [], ["one 🧮"], ["one 🧮", "copy"], ['a "b", <i>c</i>', "one 🧮", "copy"])
     unsigned_at += each(has("view", "tasks", "agreement", "categories"), [{}, FEW[0]], hidden)
     unsigned_at += each(
@@ -401,6 +411,7 @@ def views_scores() -> list[dict[str, Any]]:
         [{"threshold": 0.1}, FEW[1]],
     )
     signed_at += each(has("view", "categories"), signs, [{}, *FEW])
+    signed_at += each(own, has("reduction", "mean", "median"), has("sign", "either", "hurts"))
     signed_at += each(
         has("view", "tasks", "agreement"),
         has("cap", 0.5, "80%", None),
@@ -467,7 +478,19 @@ def views_scores() -> list[dict[str, Any]]:
             "name": "below zero but not signed",
             "values": below,
             "signed": False,
-            "asked": each(has("view", "tasks", "agreement"), [{}, *FEW, {"cap": 0.5}]),
+            "asked": each(
+                has("view", "tasks", "agreement"), [{}, *FEW, {"cap": 0.5}, {"scale": "own"}]
+            ),
+        },
+        {
+            "name": "a quiet task",
+            "values": quiet,
+            "signed": True,
+            "asked": each(
+                has("view", "tasks", "agreement"),
+                [{}, FEW[0], {"tasks": ["quiet"]}, {"scale": "own"}, {"cap": 0.01}],
+                has("normalize", None, "share"),
+            ),
         },
         {
             "name": "tiny",
@@ -588,6 +611,9 @@ def views_case() -> dict[str, Any]:
                 [title, maps.index([short(x) for x in values]), bits(passes)]
                 for title, values, passes in found["panels"]
             ]
+            if at["scale"] == "own":
+                found["ends"] = [span and [span, ends(span)] for span in found["own"]]
+            del found["own"]
             pictures.append(
                 [asked, {**found, "bar": bar(found["range"]), "passing": bits(found["passing"])}]
             )

@@ -159,30 +159,37 @@ def picture(scores: dict[str, Any], at: dict[str, Any]) -> dict[str, Any]:
         return categories(scores, tasks, shown, at)
     shown = shown if at["task"] is None else [at["task"]]
     panels: list[tuple[str, Map, list[bool] | None]] = []
+    of: list[str] = []  # the task of each panel
+    numbers: dict[str, Map] = {}  # of each task, the scores that its colours stand for
     good: list[list[bool] | None] = []  # of each task shown, the heads that count as passing
     if at["view"] == "tasks":
         for name in shown:
             good.append(tasks[name].passes())
             panels.append((name, tasks[name].number, good[-1]))
+            of.append(name)
+            numbers[name] = tasks[name].number
         diverging = scores["signed"] and at["normalize"] is None
         span = spanned([x for task in tasks.values() for x in task.number], diverging, at["cap"])
         many = any(task.runs > 1 for task in tasks.values())
         what = at["reduction"] if many else "score"
-        label, colours, columns = (
+        label, colours, most = (
             (f"share of {what}" if at["normalize"] else what),
             ("blue-orange" if diverging else "viridis"),
-            at["columns"],
+            1,
         )
     else:
-        columns = 2
+        most, diverging = 2, scores["signed"]
         for name in shown:
             task, counts = tasks[name], tasks[name].counts()
             k = needed(at["agreement"], task.runs)
             rows = {"Always": 1.0, f"≥ {k} of {task.runs}": at["agreement"], "Any": 0.0}
             if k in (1, task.runs):
                 del rows[f"≥ {k} of {task.runs}"]
-            columns = max(columns, len(rows))
+            most = max(most, len(rows))
+            if counts is None:
+                numbers[name] = [x for head in task.heads if head for x in (head[0], head[-1])]
             for title, agreement in rows.items():
+                of.append(name)
                 if counts is None:
                     panels.append((f"{name} ({title})", task.reached(agreement), None))
                     continue
@@ -191,11 +198,11 @@ def picture(scores: dict[str, Any], at: dict[str, Any]) -> dict[str, Any]:
             good.append(None if counts is None else task.enough(at["agreement"], counts))
         thresholded = at["threshold"] is not None
         heads = [head for task in tasks.values() for head in task.heads if head]
-        ends = [x for head in heads for x in (head[0], head[-1])]
+        extremes = [x for head in heads for x in (head[0], head[-1])]
         span = (
             {"low": 0, "high": 1, "step": 0.25, "lowCapped": False, "highCapped": False}
             if thresholded
-            else spanned(ends, scores["signed"], at["cap"])
+            else spanned(extremes, scores["signed"], at["cap"])
         )
         label, colours = (
             ("fraction of runs", "turbo")
@@ -203,13 +210,20 @@ def picture(scores: dict[str, Any], at: dict[str, Any]) -> dict[str, Any]:
             else ("score", "blue-orange" if scores["signed"] else "turbo")
         )
     masks = [mask for mask in good if mask is not None]
+    own = at["scale"] == "own"
     return {
         "panels": panels,
+        "own": [
+            spanned(numbers[name], diverging, at["cap"]) if own and name in numbers else None
+            for name in of
+        ],
+        "quiet": [None if own else quiet(numbers.get(name, []), span) for name in of],
+        "span": most,
         "range": span,
         "colours": at["colormap"] or colours,
         "label": label,
         "layersOn": at["orientation"] or "y",
-        "columns": columns,
+        "columns": at["columns"],
         "passing": [any(head) for head in zip(*masks)] if masks else None,
         "legend": [],
     }
@@ -257,6 +271,9 @@ def categories(
     counted = [m for m, none in zip(mine, nowhere) if not none]
     return {
         "panels": panels,
+        "own": [None] * len(panels),
+        "quiet": [None] * len(panels),
+        "span": 1,
         "range": {
             "low": 0,
             "high": len(classes) - 1,
@@ -271,6 +288,12 @@ def categories(
         "passing": [bool(c) for c in of_head],
         "legend": [[name, counted.count(name)] for name in classes],
     }
+
+
+def quiet(numbers: Map, span: dict[str, Any]) -> float | None:
+    """The largest size, where it is less than 15% of the way to the end of the colours."""
+    most = max((abs(x) for x in numbers if x is not None), default=0.0)
+    return most if 0 < most < 0.15 * span["high"] else None
 
 
 # ---- the range of colours and the labels of its bar ----
@@ -328,6 +351,14 @@ def bar(span: dict[str, Any]) -> list[str]:
     labels[0] += "+" if span["lowCapped"] else ""
     labels[-1] += "+" if span["highCapped"] else ""
     return labels
+
+
+def ends(span: dict[str, Any]) -> str:
+    """Where a map's own colours end: the last label, and the first where it is no mirror."""
+    first, *_, last = bar(span)
+    if span["low"] == 0:
+        return last
+    return f"±{last}" if span["low"] == -span["high"] else f"{first} to {last}"
 
 
 def plain(value: Fraction, digits: int) -> str:

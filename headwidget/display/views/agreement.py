@@ -1,4 +1,4 @@
-"""The agreement view: a row a task, with what a head reaches Always and in Any run.
+"""The agreement view: a task's maps side by side, what a head reaches Always and in Any run.
 
 Twin of ``js/display/views/agreement.ts``. Between Always and Any stands the agreement asked
 for. Without a threshold the colour is that order statistic; with one it is the fraction of
@@ -15,7 +15,7 @@ import numpy as np
 
 from headwidget.display.scales import Range, colour_range
 from headwidget.display.views.picture import Panel, Picture
-from headwidget.display.views.view import View, mean_name, whole
+from headwidget.display.views.view import View, mean_name, scale_for, whole
 from headwidget.scores import reduce
 from headwidget.scores.threshold import either, run_cut
 
@@ -33,26 +33,28 @@ class Agreement(View):
     uses = frozenset(
         {
             *("tasks", "task", "threshold", "rule", "agreement", "sign", "reduction", "normalize"),
-            *("colormap", "cap", "orientation"),
+            *("colormap", "scale", "cap", "orientation", "columns"),
         }
     )
 
     def picture(self, scores: HeadScores, settings: Settings) -> Picture:
-        """A row a task shown."""
+        """The maps of every task shown."""
         drawn = self.tasks(scores, settings)
-        rows = [_row(scores, task, settings) for task in drawn]
-        columns = max((len(row) for row in rows), default=2)
         fractions = settings.threshold is not None
+        shared = Range(0.0, 1.0, 0.25) if fractions else _range(scores, settings)
+        rows = [_row(scores, task, settings, shared) for task in drawn]
+        span = max((len(row) for row in rows), default=2)
         return Picture(
             panels=tuple(itertools.chain.from_iterable(rows)),
-            range=Range(0.0, 1.0, 0.25) if fractions else _range(scores, settings),
+            range=shared,
             colours=settings.colormap
             or ("blue-orange" if scores.signed and not fractions else "turbo"),
             label="fraction of runs" if fractions else "score",
             layers_on=settings.orientation or "y",
-            columns=columns,
+            columns=settings.columns,
+            span=span,
             passing=either([self.passes(scores, task, settings) for task in drawn]),
-            slots=_slots([len(row) for row in rows], columns),
+            slots=_slots([len(row) for row in rows], span),
             count_word="on",
         )
 
@@ -98,17 +100,21 @@ class Agreement(View):
         return f"{name}, {'either sign' if settings.sign == 'either' else settings.sign}"
 
 
-def _row(scores: HeadScores, task: str, settings: Settings) -> list[Panel]:
-    """The panels of a task, Always to Any."""
+def _row(scores: HeadScores, task: str, settings: Settings, shared: Range) -> list[Panel]:
+    """The panels of a task, Always to Any, all on one scale."""
     flip = scores.signed and settings.sign == "hurts"
     values = -scores.values(task) if flip else scores.values(task)  # (run, layer, head)
     runs, measured = len(values), scores.measured(task)
     counts = _counts(scores, task, settings)
+    scale = {}
+    if counts is None:
+        scale = scale_for(_extremes(scores, task), shared, scores.signed, settings)
     panels = []
     for title, agreement in _columns(settings.agreement, runs):
         if counts is None:
             reached = reduce.order_statistic(values, agreement)
-            panels.append(Panel(f"{task} ({title})", -reached if flip else reached, None, task))
+            reached = -reached if flip else reached
+            panels.append(Panel(f"{task} ({title})", reached, None, task, **scale))
         else:
             with np.errstate(invalid="ignore"):  # 0 of 0 runs is no fraction
                 fraction = (counts / measured).astype(np.float32)
@@ -130,28 +136,31 @@ def _columns(agreement: float, runs: int) -> list[tuple[str, float]]:
     return [("Always", 1.0), *between, ("Any", 0.0)]
 
 
-def _slots(lengths: Sequence[int], columns: int) -> tuple[tuple[int, int], ...]:
-    """The row and column of every panel, for rows of so many panels.
+def _slots(lengths: Sequence[int], span: int) -> tuple[tuple[int, int], ...]:
+    """The task and the place in it of every panel, for tasks of so many panels.
 
-    A task with one run has no column between: its Any stands under the others' Any.
+    A task with one run has no map between: its Any stands where the others have theirs.
 
     >>> _slots([3, 2], 3)
     ((0, 0), (0, 1), (0, 2), (1, 0), (1, 2))
     """
     slots: list[tuple[int, int]] = []
-    for row, length in enumerate(lengths):
-        slots += [(row, column) for column in range(length - 1)]
-        slots.append((row, columns - 1))
+    for task, length in enumerate(lengths):
+        slots += [(task, place) for place in range(length - 1)]
+        slots.append((task, span - 1))
     return tuple(slots)
 
 
 def _range(scores: HeadScores, settings: Settings) -> Range:
     """The range of colours without a threshold: from the worst to the best run of any head."""
-    ends = []
-    for task in scores.tasks:
-        values = scores.values(task)
-        ends += [reduce.reduce(values, "always"), reduce.reduce(values, "any")]
+    ends = [values for task in scores.tasks for values in _extremes(scores, task)]
     return colour_range(ends, scores.signed, settings.cap)
+
+
+def _extremes(scores: HeadScores, task: str) -> list[Array]:
+    """(layer, head): the worst and the best run."""
+    values = scores.values(task)
+    return [reduce.reduce(values, "always"), reduce.reduce(values, "any")]
 
 
 def _directions(scores: HeadScores, task: str, settings: Settings) -> list[Array]:

@@ -24,6 +24,10 @@ class Panel:
     values: Array
     passes: Mask | None
     task: str | None = None
+    range: Range | None = None
+    """What its own colours span; None: as the picture's."""
+    quiet: float | None = None
+    """The largest ``|score|``, where it is too small to be seen on a shared scale."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Picture:
     layers_on: str
     """The axis that has the layers, "y" or "x"."""
     columns: int | None
-    """How many panels stand side by side; None: as many as fit."""
+    """How many tasks stand side by side; None: as many as fit."""
     passing: Mask | None
     """Heads that pass in at least one task shown; None: no threshold."""
     floor: float | None = None
@@ -61,7 +65,10 @@ class Picture:
     0 is Unclassified, then each category, then "2 categories" and so on.
     """
     slots: tuple[tuple[int, int], ...] | None = None
-    """The row and column of each panel; None: panels follow each other, row by row."""
+    """The task of each panel and its place in it, where a task may have several panels; None:
+    one each."""
+    span: int = 1
+    """How many panels a task has at most; they stand side by side."""
     layer_ticks: Sequence[int] = SIXES
     """How far apart the ticks of layers may stand (:func:`headwidget.display.scales.ticks`)."""
     count_word: str | None = "pass"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from headwidget.display.scales import colour_range
 from headwidget.display.views.picture import Panel, Picture
-from headwidget.display.views.view import View, whole
+from headwidget.display.views.view import View, scale_for, whole
 from headwidget.scores import provenance
 from headwidget.scores.threshold import either, number
 
@@ -26,7 +26,7 @@ class Tasks(View):
     uses = frozenset(
         {
             *("tasks", "task", "threshold", "rule", "sign", "reduction", "normalize"),
-            *("colormap", "cap", "orientation", "columns"),
+            *("colormap", "scale", "cap", "orientation", "columns"),
         }
     )
 
@@ -35,14 +35,22 @@ class Tasks(View):
         # Every task counts, hidden ones too, so that no colour changes when a task is hidden.
         numbers = {task: number(scores, task, settings) for task in scores.tasks}
         drawn = self.tasks(scores, settings)
-        panels = tuple(
-            Panel(task, numbers[task], self.passes(scores, task, settings), task) for task in drawn
-        )
         signed = scores.signed and settings.normalize is None
-        floors = [_floor(scores, task, settings) for task in drawn]
+        span = colour_range(list(numbers.values()), signed, settings.cap)
+        panels = tuple(
+            Panel(
+                title=task,
+                values=numbers[task],
+                passes=self.passes(scores, task, settings),
+                task=task,
+                **scale_for([numbers[task]], span, signed, settings),
+            )
+            for task in drawn
+        )
+        floors = [_floor(scores, task, settings) for task in drawn if settings.scale == "shared"]
         return Picture(
             panels=panels,
-            range=colour_range(list(numbers.values()), signed, settings.cap),
+            range=span,
             colours=settings.colormap or ("blue-orange" if signed else "viridis"),
             label=self.number_name(scores, settings),
             layers_on=settings.orientation or "y",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from headwidget.display.scales import colour_range
 from headwidget.scores import reduce, threshold
+from headwidget.scores.missing import known
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from headwidget.display.scales import Range
     from headwidget.display.settings import Settings
     from headwidget.display.views.picture import Picture
     from headwidget.scores.head_scores import HeadScores
@@ -87,6 +91,20 @@ class View(ABC):
         if not scores.signed:
             return name
         return f"|{name}|" if settings.sign == "either" else f"{name}, {settings.sign}"
+
+
+QUIET = 0.15
+"""A task whose largest |score| is below this part of where the colours end can hardly be seen."""
+
+
+def scale_for(
+    maps: Sequence[Array], shared: Range, signed: bool, settings: Settings
+) -> dict[str, Any]:
+    """A panel's ``range`` and ``quiet``, for the maps of its task."""
+    if settings.scale == "own":
+        return {"range": colour_range(maps, signed, settings.cap)}
+    most = max((float(np.abs(values).max()) for m in maps if len(values := known(m))), default=0.0)
+    return {"quiet": most if 0 < most < QUIET * shared.high else None}
 
 
 def whole(scores: HeadScores, task: str, settings: Settings) -> float:

@@ -1,5 +1,5 @@
-// The agreement view: a row a task, with what a head reaches Always and in Any run. Twin of
-// headwidget/display/views/agreement.py.
+// The agreement view: a task's maps side by side, what a head reaches Always and in Any run. Twin
+// of headwidget/display/views/agreement.py.
 //
 // Between Always and Any stands the agreement asked for. Without a threshold the colour is that
 // order statistic; with one it is the fraction of runs that reach it.
@@ -20,7 +20,7 @@ import { runCut, wholeOf } from "../../scores/threshold";
 import { place, places, type Range, rangeOf, SIXES, sortedScores } from "../scales";
 import type { Settings } from "../settings";
 import type { Panel, Picture } from "./picture";
-import { type Compared, meanName, missingIn, View } from "./view";
+import { type Compared, largestOf, meanName, missingIn, scaleFor, View } from "./view";
 
 /** Order statistics of a head that stand for all its runs where their distribution is drawn. */
 const SAMPLED = 9;
@@ -32,7 +32,7 @@ export class Agreement extends View {
   readonly about = "How many runs agree: always, any, and between";
   readonly uses: ReadonlySet<keyof Settings> = new Set([
     ...(["tasks", "task", "threshold", "rule", "agreement", "sign", "reduction"] as const),
-    ...(["normalize", "colormap", "cap", "orientation"] as const),
+    ...(["normalize", "colormap", "scale", "cap", "orientation", "columns"] as const),
   ]);
   override readonly showsNumber = false;
   override readonly counted =
@@ -42,20 +42,26 @@ export class Agreement extends View {
   /** With `held` there is a column between Always and Any also where it equals one of them. */
   picture(memo: Memo, settings: Settings, held = false): Picture {
     const shown = this.tasks(memo, settings);
-    const rows = shown.map((task) => rowOf(memo, task, settings, held));
-    const columns = Math.max(2, ...rows.map((row) => row.length));
     const fractions = settings.threshold !== null;
     const { signed } = memo.scores;
-    const range = () => rangeOf(extremes(memo), signed, settings.cap);
+    const range = fractions
+      ? FRACTIONS
+      : memo.once(
+          () => rangeOf(extremes(memo), signed, settings.cap),
+          ...["range of runs", settings.cap],
+        );
+    const rows = shown.map((task) => rowOf(memo, task, settings, range, held));
+    const span = Math.max(2, ...rows.map((row) => row.length));
     // Worked out when it is looked at: maps out of sight wait for the second frame.
     const passing = lazy(() => either(shown.map((task) => this.passes(memo, task, settings))));
     return {
       panels: rows.flat(),
-      range: fractions ? FRACTIONS : memo.once(range, "range of runs", settings.cap),
+      range,
       colours: settings.colormap ?? (signed && !fractions ? "blue-orange" : "turbo"),
       label: fractions ? "fraction of runs" : "score",
       layersOn: settings.orientation ?? "y",
-      columns,
+      columns: settings.columns,
+      span,
       get passing() {
         return passing();
       },
@@ -63,9 +69,10 @@ export class Agreement extends View {
       cuts: [],
       floor: null,
       signed: signed && !fractions,
-      slots: slotsOf(rows, columns),
+      slots: slotsOf(rows, span),
       layerTicks: SIXES,
       countWord: "on",
+      opens: settings.task === null && shown.length > 1,
     };
   }
 
@@ -105,7 +112,14 @@ const scaleOf = (memo: Memo, task: TaskScores, settings: Settings): number =>
   settings.normalize ? wholeOf(memo, task, settings) || 1 : 1;
 
 /** The panels of a task, from Always to Any. */
-function rowOf(memo: Memo, task: TaskScores, settings: Settings, held: boolean): Panel[] {
+function rowOf(
+  memo: Memo,
+  task: TaskScores,
+  settings: Settings,
+  shared: Range,
+  held: boolean,
+): Panel[] {
+  const scale = settings.threshold === null ? scaleOfTask(memo, task, settings, shared) : {};
   const direction = memo.scores.signed && settings.sign === "hurts" ? -1 : 1;
   const reach = lazy(() => reachOf(memo, task, settings));
   return agreements(settings.agreement, task.runs, held).map(([title, agreement]) => {
@@ -122,14 +136,31 @@ function rowOf(memo: Memo, task: TaskScores, settings: Settings, held: boolean):
       },
       missing: missingIn(memo, task),
       task: task.name,
+      ...scale,
     };
   });
 }
 
-/** A row a task. One of few runs may have no column between: its Any stands under the others'. */
-function slotsOf(rows: readonly Panel[][], columns: number): [number, number][] {
-  return rows.flatMap((panels, row) =>
-    panels.map((_, i): [number, number] => [row, i === panels.length - 1 ? columns - 1 : i]),
+/** All maps of a task are on one scale, from its worst run to its best. */
+function scaleOfTask(memo: Memo, task: TaskScores, settings: Settings, shared: Range) {
+  const maps = [task.least, task.most];
+  const { signed } = memo.scores;
+  const { cap } = settings;
+  return scaleFor(
+    shared,
+    settings,
+    () => memo.once(() => rangeOf(sortedScores(maps), signed, cap), "own of runs", cap, task.name),
+    () => memo.once(() => largestOf(maps), "largest of runs", task.name),
+  );
+}
+
+/**
+ * The task and the place in it of every panel. A task of few runs may have no map between: its
+ * Any stands where the others have theirs.
+ */
+function slotsOf(tasks: readonly Panel[][], span: number): [number, number][] {
+  return tasks.flatMap((panels, task) =>
+    panels.map((_, i): [number, number] => [task, i === panels.length - 1 ? span - 1 : i]),
   );
 }
 

@@ -2,7 +2,7 @@
 // which view it is of.
 
 import type { ScoreMap } from "../../scores/head_scores";
-import type { Range } from "../scales";
+import { barTicks, type Range } from "../scales";
 import type { MapName } from "../settings";
 
 /** One map: its values, layer-major, and which heads are bright (null: all of them). */
@@ -16,6 +16,10 @@ export interface Panel {
   /** The place of every value among 256 colours, where it is known without its value. */
   readonly places?: Uint8ClampedArray | null;
   readonly task: string | null;
+  /** What its own colours span; missing or null: as the picture's. */
+  readonly range?: Range | null;
+  /** The largest |score|, where it is too small to be seen on a scale shared with other tasks. */
+  readonly quiet?: number | null;
 }
 
 /** A class of the legend. */
@@ -32,8 +36,10 @@ export interface Picture {
   /** What the numbers are. */
   readonly label: string;
   readonly layersOn: "y" | "x";
-  /** How many panels stand side by side; null: as many as fit. */
+  /** How many tasks stand side by side; null: as many as fit. */
   readonly columns: number | null;
+  /** How many panels a task has at most; they stand side by side. Missing: one. */
+  readonly span?: number;
   /** Heads that pass in a task shown, or more; null: no threshold. */
   readonly passing: Uint8Array | null;
   /** The classes of heads by place; empty where colours are a scale. */
@@ -44,12 +50,14 @@ export interface Picture {
   readonly floor: number | null;
   /** Are there numbers on both sides of zero, so that a floor stands on both? */
   readonly signed: boolean;
-  /** The row and column of each panel where they are fixed; null: one after the other. */
+  /** The task of each panel and its place in it, where a task may have several; null: one each. */
   readonly slots: readonly (readonly [number, number])[] | null;
   /** How far apart the ticks of layers may stand. */
   readonly layerTicks: readonly number[];
   /** The word behind the number of passing heads; null: the heads of a class are counted. */
   readonly countWord: "on" | "pass" | null;
+  /** Can a task be shown alone? Not where only one is shown. */
+  readonly opens?: boolean;
   /** CSS pixels that a map may be high, where that is not left to the layout. */
   readonly tallest?: number;
 }
@@ -57,6 +65,26 @@ export interface Picture {
 /** The colour map of a picture's scale; null where it has a legend instead. */
 export const scaleOf = ({ colours, legend }: Picture): MapName | null =>
   legend.length ? null : (colours as MapName);
+
+/** What the colours of a panel span. */
+export const rangeIn = ({ range }: Picture, panel: Panel): Range => panel.range ?? range;
+
+/** Has every map a scale of its own? */
+export const isOwn = ({ panels }: Picture): boolean => panels.some(({ range }) => range);
+
+/** The labels of the colour bar; where each map has its own scale, its end stands above it. */
+export const ticksOf = (picture: Picture): readonly { value: number; label: string }[] => {
+  const { low, high } = picture.range;
+  if (!isOwn(picture)) return barTicks(picture.range);
+  return [
+    { value: low, label: "low" },
+    { value: high, label: "high" },
+  ];
+};
+
+/** Was no head of the map measured? */
+export const isUnscored = ({ missing }: Panel): boolean =>
+  missing !== null && missing.length > 0 && !missing.includes(0);
 
 /** Is there no task to show? A legend's picture still has the map of all classes. */
 export const isEmpty = ({ panels, legend }: Picture): boolean =>

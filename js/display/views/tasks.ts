@@ -8,7 +8,7 @@ import { number, passing, wholeOf } from "../../scores/threshold";
 import { rangeOf, SIXES, sortedScores } from "../scales";
 import type { Settings } from "../settings";
 import type { Picture } from "./picture";
-import { meanName, missingIn, View } from "./view";
+import { largestOf, meanName, missingIn, scaleFor, View } from "./view";
 
 export class Tasks extends View {
   readonly name = "tasks";
@@ -16,36 +16,51 @@ export class Tasks extends View {
   readonly about = "One map a task";
   readonly uses: ReadonlySet<keyof Settings> = new Set([
     ...(["tasks", "task", "threshold", "rule", "sign", "reduction", "normalize"] as const),
-    ...(["colormap", "cap", "orientation", "columns"] as const),
+    ...(["colormap", "scale", "cap", "orientation", "columns"] as const),
   ]);
 
   picture(memo: Memo, settings: Settings): Picture {
     const shown = this.tasks(memo, settings);
-    const panels = shown.map((task) => ({
-      title: task.name,
-      values: number(memo, task, settings),
-      passes: passing(memo, task, settings),
-      missing: missingIn(memo, task),
-      task: task.name,
-    }));
     const signed = memo.scores.signed && settings.normalize === null;
-    const { cap, reduction, normalize } = settings;
-    const range = () => rangeOf(allNumbers(memo, settings), signed, cap);
+    const { cap, reduction, normalize, scale } = settings;
+    const range = memo.once(
+      () => rangeOf(allNumbers(memo, settings), signed, cap),
+      ...["range", reduction, normalize, cap],
+    );
+    const panels = shown.map((task) => {
+      const values = number(memo, task, settings);
+      const key = [task.name, reduction, normalize];
+      return {
+        title: task.name,
+        values,
+        passes: passing(memo, task, settings),
+        missing: missingIn(memo, task),
+        task: task.name,
+        ...scaleFor(
+          range,
+          settings,
+          () => memo.once(() => rangeOf(sortedScores([values]), signed, cap), "own", cap, ...key),
+          () => memo.once(() => largestOf([values]), "largest", ...key),
+        ),
+      };
+    });
     return {
       panels,
-      range: memo.once(range, "range", reduction, normalize, cap),
+      range,
       colours: settings.colormap ?? (signed ? "blue-orange" : "viridis"),
       label: meanName(memo.scores, settings),
       layersOn: settings.orientation ?? "y",
       columns: settings.columns,
       passing: either(panels.map((panel) => panel.passes)),
       legend: [],
-      cuts: cutsOf(settings, signed),
-      floor: highest(shown.map((task) => floorOf(memo, task, settings))),
+      // On a scale of its own each map has them at another place.
+      cuts: scale === "own" ? [] : cutsOf(settings, signed),
+      floor: scale === "own" ? null : highest(shown.map((task) => floorOf(memo, task, settings))),
       signed,
       slots: null,
       layerTicks: SIXES,
       countWord: "pass",
+      opens: settings.task === null && shown.length > 1,
     };
   }
 

@@ -7,8 +7,9 @@ import type { Memo } from "../../scores/memo";
 import { neverMeasured } from "../../scores/missing";
 import type { Counts } from "../../scores/reduce";
 import { cut, number, passing, strength } from "../../scores/threshold";
+import type { Range } from "../scales";
 import type { Settings, ViewName } from "../settings";
-import type { Picture } from "./picture";
+import type { Panel, Picture } from "./picture";
 
 /** Numbers that a threshold is compared with: those of `maps`, each divided by `whole`. */
 export interface Compared {
@@ -78,6 +79,27 @@ export abstract class View {
     return memo.once(() => ends(maps()), "ends", settings.reduction, settings.normalize);
   }
 }
+
+/** A task whose largest |score| is below this part of where the colours end can hardly be seen. */
+const QUIET = 0.15;
+
+/** What the colours of a task's maps span, and whether they can be seen. */
+export function scaleFor(
+  shared: Range,
+  { scale }: Settings,
+  own: () => Range,
+  largest: () => number,
+): Pick<Panel, "range" | "quiet"> {
+  if (scale === "own") return { range: own(), quiet: null };
+  const most = largest();
+  return { range: null, quiet: most > 0 && most < QUIET * shared.high ? most : null };
+}
+
+/** The largest |score| of some maps. */
+export const largestOf = (maps: readonly ScoreMap[]): number => {
+  const [least, most] = ends(maps);
+  return Math.max(-least, most);
+};
 
 /** Which heads were measured in no run of a task; null: all were in some. */
 export const missingIn = (memo: Memo, task: TaskScores): Uint8Array | null =>

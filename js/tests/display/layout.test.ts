@@ -1,7 +1,15 @@
 // Cells that can be seen, and maps that fit, in any width.
 
 import { describe, expect, it } from "vitest";
-import { arrange, layoutOf, SPACE } from "../../display/layout";
+import {
+  arrange,
+  isAbove,
+  isStacked,
+  layoutOf,
+  mapSize,
+  SPACE,
+  slotsOf,
+} from "../../display/layout";
 import type { Picture } from "../../display/views/picture";
 
 const GRIDS = [
@@ -21,21 +29,23 @@ describe.each(GRIDS)("maps of %i x %i", (layers, heads) => {
       for (const ratio of [1, 1.25, 1.5, 2, 3]) {
         for (let maps = 1; maps <= 20; maps++) {
           for (const columns of [null, 1, 2, 3, 20]) {
-            for (const legend of [true, false]) {
-              const beside = legend ? (width < 620 ? 0 : SPACE.legend) : SPACE.bar;
-              const got = arrange({ width, ratio, across, down, maps, columns, beside });
-              const where = JSON.stringify({ width, ratio, maps, columns, legend, got });
+            for (const span of [1, 2, 3]) {
+              const beside = span > 1 && width < 620 ? 0 : SPACE.bar;
+              const got = arrange({ width, ratio, across, down, maps, span, columns, beside });
+              const where = JSON.stringify({ width, ratio, maps, columns, span, got });
               if (!Number.isInteger(got.cellWidth) || !Number.isInteger(got.cellHeight))
                 expect.fail(`no whole ${where}`);
               if (Math.min(got.cellWidth, got.cellHeight) < 1)
                 expect.fail(`cells of nothing ${where}`);
               if (Math.min(got.cellWidth, got.cellHeight) / ratio < 0.8)
                 expect.fail(`cells too small to see ${where}`);
-              const each = (got.cellWidth * across) / ratio + SPACE.tickLabels;
+              const cells = (got.span * got.cellWidth * across) / ratio;
+              const each = cells + (got.span - 1) * SPACE.inner + SPACE.tickLabels;
               const used =
                 got.columns * each + (got.columns - 1) * SPACE.gap + SPACE.axisLabel + beside;
               if (used > width + 1e-9) expect.fail(`${used} is too wide ${where}`);
-              if (!(got.columns >= 1 && got.columns <= maps)) expect.fail(`columns ${where}`);
+              if (!(got.columns >= 1 && got.columns <= maps * span))
+                expect.fail(`columns ${where}`);
               if (columns !== null && got.columns > columns)
                 expect.fail(`more columns than asked for ${where}`);
             }
@@ -93,9 +103,108 @@ describe("the layout of a picture", () => {
     expect(of("y", 0)).toMatchObject({ across: 9, down: 30, ratio: 2 });
     expect(of("x", 5)).toMatchObject({ across: 30, down: 9 });
   });
-  it("leaves room for a legend beside the maps, on a narrow page below them", () => {
-    const wide = (legend: number, width: number) => of("x", legend, width).cellWidth;
-    expect(wide(5, 625)).toBeLessThan(wide(0, 625));
-    expect(wide(5, 615)).toBeGreaterThan(wide(0, 615));
+  it("leaves room for what stands beside the maps, unless it stands above them", () => {
+    expect([isAbove(999, few), isAbove(1000, few)]).toEqual([true, false]);
+    expect([isAbove(479, none), isAbove(480, none)]).toEqual([true, false]);
+    const used = (legend: number, width: number): number => {
+      const { columns, span, ...rest } = of("x", legend, width);
+      const each = SPACE.tickLabels + span * mapSize({ columns, span, ...rest })[0];
+      return SPACE.axisLabel + columns * each + (columns - 1) * SPACE.gap;
+    };
+    for (let width = 320; width < 1400; width += 7) {
+      expect(used(5, width)).toBeLessThanOrEqual(width - (width < 1000 ? 0 : SPACE.legend));
+      expect(used(0, width)).toBeLessThanOrEqual(width - (width < 480 ? 0 : SPACE.bar));
+    }
+  });
+});
+
+const none = { legend: [] };
+const few = { legend: [{ name: "a", count: 1 }] };
+
+/** Tasks in the widths that a lab, a notebook and a phone leave, and how high they stand. */
+function shown(layers: number, heads: number, maps: number, width: number, span = 1) {
+  const beside = isAbove(width, none) ? 0 : SPACE.bar;
+  const layout = arrange({
+    ...{ width, ratio: 1, across: heads, down: layers, maps, span, columns: null, beside },
+  });
+  const [w, h] = mapSize(layout);
+  const rows = Math.ceil(maps / layout.columns);
+  const each = SPACE.tickLabels + span * w + (span - 1) * SPACE.inner;
+  return {
+    ...layout,
+    rows,
+    mapHeight: h,
+    wide: SPACE.axisLabel + layout.columns * each + (layout.columns - 1) * SPACE.gap + beside,
+    high: rows * (h + SPACE.around),
+  };
+}
+
+describe("what a lab leaves for its maps", () => {
+  it("is filled by two tasks of 30 x 9, on one screen", () => {
+    const two = shown(30, 9, 2, 560);
+    expect(two.rows).toBe(1);
+    expect(two.wide).toBeGreaterThan(540);
+    expect(two.mapHeight).toBeLessThanOrEqual(400);
+    expect(two.high).toBeLessThanOrEqual(470);
+  });
+  it("shows eight tasks at once", () => {
+    for (const width of [560, 640, 980]) {
+      expect(shown(30, 9, 8, width).high, `${width}`).toBeLessThanOrEqual(620);
+      expect(shown(12, 12, 8, width).high, `${width}`).toBeLessThanOrEqual(620);
+    }
+  });
+  it("has cells to be seen and pointed at", () => {
+    for (const width of [360, 560, 640, 980]) {
+      for (const maps of [1, 2, 8, 20]) {
+        for (const [layers, heads, least] of [
+          [30, 9, 5],
+          [12, 12, 5],
+          [32, 32, 3],
+          [80, 64, 2],
+        ] as const) {
+          const { cellWidth, cellHeight } = shown(layers, heads, maps, width);
+          const where = `${maps} of ${layers} x ${heads} in ${width}`;
+          expect(Math.min(cellWidth, cellHeight), where).toBeGreaterThanOrEqual(least);
+        }
+      }
+    }
+  });
+  it("has one task as large as there is room", () => {
+    const [one, two] = [shown(30, 9, 1, 560), shown(30, 9, 2, 560)];
+    expect(one.cellWidth * one.cellHeight).toBeGreaterThan(1.5 * two.cellWidth * two.cellHeight);
+    expect(one.high).toBeLessThanOrEqual(560);
+  });
+});
+
+describe("the maps of one task", () => {
+  const panels = Array.from({ length: 6 }) as Picture["panels"];
+  const pairs = [0, 1, 2].flatMap((task) => [[task, 0] as const, [task, 1] as const]);
+  it("stay side by side, and tasks wrap over the width", () => {
+    const slots = slotsOf({ slots: pairs, panels }, { columns: 2, span: 2 });
+    expect(slots).toEqual([
+      ...([
+        [0, 0],
+        [0, 1],
+        [0, 2],
+        [0, 3],
+      ] as const),
+      ...([
+        [1, 0],
+        [1, 1],
+      ] as const),
+    ]);
+    expect(slotsOf({ slots: null, panels }, { columns: 4, span: 1 })[5]).toEqual([1, 1]);
+  });
+  it("stand by themselves where one task has no room for them", () => {
+    const two = shown(126, 128, 3, 480, 3);
+    expect(two).toMatchObject({ span: 1, columns: 1 });
+    expect(slotsOf({ slots: pairs, panels }, two)[5]).toEqual([5, 0]);
+  });
+  it("fill the width where there are many, and have their counts below the name", () => {
+    const eight = shown(30, 9, 8, 980, 2);
+    expect([eight.columns, eight.rows]).toEqual([4, 2]);
+    expect(eight.wide).toBeGreaterThan(850);
+    expect(isStacked(eight)).toBe(true);
+    expect(isStacked(shown(30, 9, 1, 560))).toBe(false);
   });
 });

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import golden from "../../../tests/golden/views.json";
-import { barTicks } from "../../display/scales";
+import { barTicks, endText } from "../../display/scales";
 import { DEFAULTS, type Settings, type ViewName } from "../../display/settings";
 import { VIEWS, viewOf } from "../../display/views";
 import { agreements } from "../../display/views/agreement";
@@ -22,6 +22,10 @@ interface Expected {
   readonly label: string;
   readonly layersOn: string;
   readonly columns: number | null;
+  readonly span: number;
+  /** The range of each map on a scale of its own, and its end as text. */
+  readonly ends?: readonly (readonly [unknown, string] | null)[];
+  readonly quiet: readonly (number | null)[];
   readonly passing: string | null;
   readonly legend: readonly (readonly [string, number])[];
 }
@@ -69,6 +73,14 @@ describe.each(golden.scores)("$name", ({ header, buffer, maps, pictures }) => {
     });
     expect(range).toEqual(expected.range);
     expect(barTicks(range).map((tick) => tick.label)).toEqual(expected.bar);
+    const own = panels.map((panel) => panel.range && [panel.range, endText(panel.range)]);
+    expect(own.map((range) => range ?? null)).toEqual(expected.ends ?? own.map(() => null));
+    panels.forEach(({ title, quiet = null }, i) => {
+      const most = expected.quiet[i]!;
+      expect(quiet === null, title).toBe(most === null);
+      if (quiet !== null && most !== null) expect(quiet / most, title).toBeCloseTo(1, 6);
+    });
+    expect(picture.span ?? 1).toBe(expected.span);
     const { colours, label, layersOn, columns } = expected;
     // No method with a control made these: there is no floor.
     expect(picture).toMatchObject({ colours, label, layersOn, columns, floor: null });
