@@ -81,6 +81,7 @@ const CHECKS: Readonly<Record<keyof Linked, Check>> = {
   reduction: isOneOf("mean", "median"),
   normalize: isOneOf(null, "share"),
   colormap: isOneOf(null, "viridis", "cividis", "magma", "turbo", "blue-orange"),
+  scale: isOneOf("shared", "own"),
   cap: isCap,
   orientation: isOneOf(null, "y", "x"),
   columns: (value) => value === null || (Number.isInteger(value) && (value as number) >= 1),
