@@ -57,7 +57,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       const width = root.clientWidth;
       root.dataset.scheme = scheme;
       root.classList.toggle("hw-narrow", width < 620);
-      root.classList.toggle("hw-stacked", width < BESIDE);
+      root.classList.toggle("hw-under", width < BESIDE);
       root.classList.toggle("hw-alone", !store.state.inspector);
       store.show({
         docked: width >= BESIDE && store.state.inspector,
