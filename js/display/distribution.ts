@@ -49,7 +49,7 @@ export function axisOf(memo: Memo, settings: Settings): Axis {
 export const placeOn = ({ low, high }: Axis, value: number): number =>
   Math.max(0, Math.min(1, (value - low) / (high - low)));
 
-/** How many numbers fall on each bar; what was not measured on none, what lies beyond on the last. */
+/** How many numbers fall on each bar: missing ones on none, those beyond the axis on its ends. */
 export function binned({ maps, whole }: Compared, { low, high }: Axis): Uint32Array {
   const counts = new Uint32Array(BINS);
   const [from, scale] = [low * whole, BINS / (high - low) / whole];
