@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator
+from playwright.sync_api import Browser, BrowserContext, FloatRect, Locator
 
 import headwidget as hw
 from tests.support import made_up
@@ -30,13 +30,13 @@ def path(tmp_path: Path) -> Path:
     return hw.explore(SCORES, threshold=0.004, selected=[(1, 2)]).to_html(tmp_path / "heads.html")
 
 
-def box(part: Locator) -> dict[str, float]:
+def box(part: Locator) -> FloatRect:
     found = part.bounding_box()
     assert found is not None
-    return dict(found)
+    return found
 
 
-def overlap(a: dict[str, float], b: dict[str, float]) -> float:
+def overlap(a: FloatRect, b: FloatRect) -> float:
     """Square pixels that two boxes share."""
     across = min(a["x"] + a["width"], b["x"] + b["width"]) - max(a["x"], b["x"])
     down = min(a["y"] + a["height"], b["y"] + b["height"]) - max(a["y"], b["y"])
