@@ -167,13 +167,17 @@ def _draw_panel(drawing: Figure, picture: Picture, grid: figure_layout.Grid, ind
 
 
 def _hatch(axes: Axes, panel: Panel, picture: Picture) -> None:
-    """Stripes over the heads that were not measured."""
+    """Stripes over the heads that were not measured; a sentence where none was."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
     missing = np.isnan(panel.values)  # (layer, head)
     rows, columns = np.nonzero(missing if picture.layers_on == "y" else missing.T)
     if not len(rows):
+        return
+    if missing.all():
+        place = {"transform": axes.transAxes, "ha": "center", "va": "center"}
+        axes.text(0.5, 0.5, "Not scored yet", fontsize=TICK, color=GREY, **place)
         return
     squares = [Rectangle((x - 0.5, y - 0.5), 1, 1) for y, x in zip(rows, columns)]
     stripes = PatchCollection(squares, facecolor="none", edgecolor=GREY, linewidth=0, hatch="/////")

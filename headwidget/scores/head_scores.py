@@ -311,11 +311,12 @@ class HeadScores:
         ``.savefig("heads.pdf")`` writes it. Some journals refuse matplotlib's Type 3 fonts:
         ``matplotlib.rcParams["pdf.fonttype"] = 42`` before it is written embeds TrueType.
 
-        ``columns`` is how many maps stand side by side (by default 4 at most). The other
+        ``columns`` is how many tasks stand side by side (by default 4 maps at most, and one
+        task in the agreement view). The other
         settings are the explorer's, and mean the same: ``tasks`` and ``task`` (which ones),
         ``threshold``, ``rule``, ``sign`` and ``agreement`` (which heads pass), ``reduction``
-        and ``normalize`` (which numbers), ``colormap``, ``cap`` and ``orientation`` (how they
-        are drawn), ``isolated`` (one class of the legend).
+        and ``normalize`` (which numbers), ``colormap``, ``scale``, ``cap`` and ``orientation``
+        (how they are drawn), ``isolated`` (one class of the legend).
         """
         from headwidget.display.figure import figure
         from headwidget.display.settings import settings as checked_settings

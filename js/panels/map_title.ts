@@ -31,9 +31,13 @@ export function mapTitle(source: MapSource): MapTitle {
   end.title = "Where this map’s own colours end";
   const el = make("figcaption", "map-title", name, make("span", "map-meta", part, count, end));
 
+  let drawn: readonly unknown[] = []; // what the title was last filled from: a drag leaves it
   return {
     el,
     draw(picture, panel) {
+      const now = [source.state.scores, panel.title, panel.range, picture.opens];
+      if (drawn.length && now.every((part, i) => part === drawn[i])) return;
+      drawn = now;
       const task = source.state.scores?.tasks.find((one) => one.name === panel.task);
       const [called, map] = namesOf(panel);
       setText(text, `${task?.warning ? "⚠ " : ""}${called}`);

@@ -225,6 +225,38 @@ def test_agreement_has_a_row_a_task_from_always_to_any() -> None:
     assert fractions.get_ylabel() == "mine · fraction of runs"
 
 
+def test_agreement_wraps_where_columns_are_given() -> None:
+    scores = noisy_scores(("a", "b", "c"))
+    drawn = maps(scores.figure(view="agreement", columns=2))
+    tops = [round(axes.get_position().y1, 3) for axes in drawn]
+    assert tops[0] == tops[1] == tops[2] == tops[3] > tops[4] == tops[5]
+
+
+def test_a_scale_of_its_own_shows_a_quiet_task_and_says_where_it_ends() -> None:
+    loud, quiet = np.array([[[0.0, 1.0]]]), np.array([[[0.0, 0.01]]])
+    scores = HeadScores.from_arrays({"loud": loud, "quiet": quiet}, method="mine")
+    end = [stop("viridis", 0), stop("viridis", -1)]
+
+    def written(drawn: Figure) -> list[str]:
+        return [" ".join(text.get_text() for text in axes.texts) for axes in maps(drawn)]
+
+    shared = scores.figure()
+    assert written(shared) == ["", " · at most 0.01"]
+    assert colours(maps(shared)[1])[0, 1].tolist() != end[1]
+    own = scores.figure(scale="own")
+    assert written(own) == [" · to 1.00", " · to 0.0100"]
+    assert [colours(axes)[0].tolist() for axes in maps(own)] == [end, end]
+    bar = own.axes[-1]
+    assert list(ticks(bar, "y").values()) == ["low", "high"]
+
+
+def test_a_task_that_is_not_scored_is_an_empty_frame_with_a_sentence() -> None:
+    values = {"a": np.ones((2, 3, 4)), "b": np.full((2, 3, 4), np.nan)}
+    drawn = maps(HeadScores.from_arrays(values, method="mine").figure())
+    assert [[text.get_text() for text in axes.texts] for axes in drawn] == [[], ["Not scored yet"]]
+    assert (colours(drawn[1]) == 255).all() and not drawn[1].collections
+
+
 def test_categories_look_like_the_published_figure() -> None:
     scores = four_categories()
     picture = views.picture(
