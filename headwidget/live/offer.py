@@ -128,7 +128,7 @@ def _options(method: Method) -> list[dict[str, Any]]:
     for field in dataclasses.fields(method.options):
         option = _option(field, kinds[field.name]) if field.name in kinds else None
         if option is not None:
-            text = helps.get(field.name, "")
+            text = helps.get(field.name, "").replace("``", "")
             label = LABELS.get(field.name, field.name.replace("_", " "))
             options.append({**option, "label": label, "help": text, "hint": _hint(text)})
     json.dumps(options, allow_nan=False)

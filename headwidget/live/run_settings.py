@@ -149,7 +149,7 @@ def heed(scoring: Scoring, gates: npt.NDArray[np.float32], heeds: bool) -> None:
     if method not in HEEDING:
         raise ValueError(
             f"method {method!r} cannot score the model with its heads changed; restore the heads, "
-            "untick 'changed' (lab.heed_gates = False), or use one of "
+            "untick 'with heads changed' (lab.heed_gates = False), or use one of "
             f"{', '.join(HEEDING)}."
         )
     if any(layer.turns > 1 for layer in scoring.model.layers):
