@@ -8,6 +8,8 @@ export interface WidgetModel {
   off(event: string, callback: () => void): void;
   /** Tell the kernel something that is no trait; a page without one has none. */
   send?(content: unknown): void;
+  /** The host's own manager of widgets; which host, and so what it has, is not known. */
+  readonly widget_manager?: unknown;
 }
 
 /** A model that is not connected to a kernel. */

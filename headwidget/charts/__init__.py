@@ -73,7 +73,7 @@ def scatter(
 
     With ``other`` (an explorer or scores of the same heads) it is the same task in both. A dot
     is a head; drawing round dots sets ``explorer.selected``. ``x`` is a task of the explorer,
-    ``y`` one of ``other`` where that is given; by default the first tasks shown.
+    ``y`` one of ``other`` where that is given; by default the first tasks shown that both have.
 
     >>> import headwidget as hw
     >>> maps = {"copy": [[0.1, 0.9], [0.2, 0.3]], "add": [[0.2, 0.8], [0.1, 0.3]]}
@@ -87,7 +87,8 @@ def scatter(
     here = explorer.shown
     there = here if other is None else other.shown if isinstance(other, ExplorerBase) else other
     first = [explorer.task] if explorer.task is not None else list(explorer.tasks or here.tasks)
-    x = first[0] if x is None else x
+    if x is None:  # the first task that both have
+        x = next((task for task in first if task in there.tasks), first[0])
     if y is None:
         y = _against(x, there, [*explorer.tasks, *here.tasks] if other is None else None)
     from headwidget.charts import scatter_chart

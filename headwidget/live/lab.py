@@ -21,6 +21,7 @@ from headwidget.display.plain_values import or_trait_error
 from headwidget.live import lifetime, offer, pacer, payloads, run_settings
 from headwidget.live.ended import Ended
 from headwidget.live.gated_explorer import GatedExplorer
+from headwidget.live.history import History
 from headwidget.live.lock import Lock
 from headwidget.live.measure import pieces
 from headwidget.live.prompt_panel import PromptPanel
@@ -35,7 +36,7 @@ from headwidget.tasks import Task
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-LAB_TRAITS = ("asked", "options", "gates", "prompt", "target")
+LAB_TRAITS = ("asked", "options", "gates", "heed_gates", "prompt", "target")
 """The traits that :func:`live` takes beside an explorer's."""
 
 
@@ -67,6 +68,8 @@ class Lab(GatedExplorer):
     """How many prompts of each task the next run scores; None is all of them."""
     prompt = page_trait("", "A prompt that the model reads.")
     """A prompt that the model reads as it is typed."""
+    heed_gates = page_trait(False, "Whether the next run heeds the gates.")
+    """Does the next run score the model with its heads scaled by ``gates``?"""
     target = page_trait(None, "The token to map.")
     """The id of the token whose map is shown beside the prompt; None is the likeliest."""
     state = traitlets.Unicode("idle", read_only=True, help="How the run stands.")
@@ -83,6 +86,8 @@ class Lab(GatedExplorer):
     _maps = traitlets.Bytes().tag(sync=True)
     """(target, layer, head) float32: the prompt's maps."""
     _head = traitlets.Dict().tag(sync=True)
+    _past: Any = traitlets.List().tag(sync=True)
+    """The last runs, the newest first, for the front end's list."""
 
     def __init__(
         self,
@@ -96,7 +101,7 @@ class Lab(GatedExplorer):
     ) -> None:
         self._seed = seed
         self._sources = {task.name: task for task in tasks}
-        self._panel, lock = PromptPanel(model), Lock()
+        self._panel, lock, self._history = PromptPanel(model), Lock(), History()
         self._pacer = pacer.Pacer(pacer.overhead(model.device.type))
         self._runner = Runner(
             model, self._pacer, lock, show=self._show, tell=self._tell, kept=self._kept
@@ -110,7 +115,8 @@ class Lab(GatedExplorer):
             self.options = lab_traits.pop("options", {})
         self._state = self._runner.state
         self.gates = np.ones(model.shape, np.float32)
-        self._offer = offer.offer(model, self._sources.values())
+        self._offered = offer.offer(model, self._sources.values())
+        self._offer_for_tasks()
         for name, value in lab_traits.items():
             setattr(self, name, value)
 
@@ -134,17 +140,32 @@ class Lab(GatedExplorer):
         if options or "method" in run:
             self.options = options
         scoring = self._prepared()
+        run_settings.heed(scoring, self.gates, self.heed_gates)
         with self._lock:
             self._check_open()
             self._set(_trouble="")
             self._runner.start(scoring)
         return self
 
-    def _prepared(self) -> Scoring:
-        """The next run, checked and tokenised."""
+    def _asked_tasks(self) -> list[Task]:
+        """The tasks of the next run, with as many prompts as it scores."""
         tasks = [self._sources[name] for name in self.asked]
         if self.prompts is not None:
             tasks = [task.sample(self.prompts, seed=self._seed) for task in tasks]
+        return tasks
+
+    @traitlets.observe("asked", "prompts")
+    def _new_asked(self, change: Any) -> None:
+        if self._offer:
+            self._offer_for_tasks()
+
+    def _offer_for_tasks(self) -> None:
+        """Offer every method, with why it cannot score the tasks that are asked for, if so."""
+        self._offer = offer.for_tasks(self._offered, self._model, self._asked_tasks(), self._seed)
+
+    def _prepared(self) -> Scoring:
+        """The next run, checked and tokenised."""
+        tasks = self._asked_tasks()
         return score.prepare(
             self._model, tasks, self.method, batch_size=None, seed=self._seed, **self.options
         )
@@ -182,6 +203,22 @@ class Lab(GatedExplorer):
         """The last scores of every method that was run, by its name."""
         return self._runner.results
 
+    @property
+    def history(self) -> list[HeadScores]:
+        """The scores of the last runs, the newest first.
+
+        ``hw.compare(lab.history[0], lab.history[1])`` shows the last two side by side.
+        """
+        return [past.scores for past in self._history]
+
+    def show_again(self, index: int) -> Self:
+        """Show the scores of ``history[index]`` on the maps, as ``lab.scores``."""
+        self._check_open()
+        past = self._history.at(index)
+        self._runner.show_again(past.scores, past.at)
+        self._list_runs()
+        return self
+
     # ---- what the runner calls ----
 
     def _show(self, scores: HeadScores, final: bool) -> None:
@@ -196,7 +233,12 @@ class Lab(GatedExplorer):
         self._set(_state=state, state=state["state"])
 
     def _kept(self) -> None:
+        self._history.add(self._shown)
+        self._list_runs()
         self._later("head", Lab._read_head)
+
+    def _list_runs(self) -> None:
+        self._set(_past=[past.to_json(self._shown) for past in self._history])
 
     # ---- prompts and heads ----
 
@@ -284,7 +326,7 @@ class Lab(GatedExplorer):
 
     # ---- traits ----
 
-    @traitlets.validate("method", "options", "asked", "prompts")
+    @traitlets.validate("method", "options", "asked", "prompts", "heed_gates")
     def _valid_run(self, proposal: Any) -> Any:
         name, value = proposal["trait"].name, proposal["value"]
         return or_trait_error(name, run_settings.check, self._sources, name, value)
@@ -308,15 +350,20 @@ class Lab(GatedExplorer):
         kind = content.get("ask") if isinstance(content, Mapping) else None
         if kind == "painted":
             self._pacer.painted(content.get("took"))
+        elif kind == "alive":
+            self.send({"alive": True})
         elif kind == "hidden":
             lifetime.fewer_views(self)
         elif kind == "shown":
             lifetime.more_views(self)
             self._later("check", Lab._check_ahead, idle=True)
             self._later("warm", Lab._warm, idle=True)
-        elif kind in ("run", "stop", "measure"):
+        elif kind in ("run", "stop", "measure", "return"):
             try:
-                getattr(self, kind)()
+                if kind == "return":
+                    self.show_again(content.get("index"))
+                else:
+                    getattr(self, kind)()
             except Exception as error:
                 self._report(kind, payloads.sentence(error))
 
@@ -324,7 +371,7 @@ class Lab(GatedExplorer):
         """Show why what a button asked for was refused."""
         if kind == "measure":
             self._set(_effect={"error": sentence, "done": True})
-        elif self.state in ("running", "stopping"):  # another run goes on
+        elif kind == "return" or self.state in ("running", "stopping"):  # another run goes on
             self._set(_trouble=sentence)
         else:
             self._runner.refuse(sentence)
@@ -361,6 +408,7 @@ def live(
     ``prompts`` of each task are scored (None: all). Further keywords set traits of the
     :class:`Lab` (``prompt="The capital of France is"``, ``view="agreement"``, …).
     """
+    run_settings.check_keywords(traits, (*LAB_TRAITS, "selected", "layout", *settings.NAMES))
     loaded = model if isinstance(model, Model) else load(model)
     sources = score.listed(tasks, seed)
     registry.find(method)

@@ -4,16 +4,50 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headwidget.live.field_help import field_help
 from headwidget.models import Model
 from headwidget.scoring import option_checks, registry
 from headwidget.scoring.contract import Method
+from headwidget.scoring.encode import encode
 from headwidget.tasks import Task
 
+LABELS = {
+    "abs": "size without sign",
+    "at": "where z is read",
+    "bias": "value projection's bias",
+    "bootstrap": "resample prompts",
+    "chunk": "numbers at a time",
+    "clamp": "largest logit",
+    "epochs": "epochs at most",
+    "fits": "number of fits",
+    "folds": "folds held out",
+    "hidden": "hidden layer's width",
+    "k": "among the first",
+    "lr": "learning rate",
+    "lr_end": "learning rate at the end",
+    "minibatch": "examples a step",
+    "mlp": "read behind layer 0's MLP",
+    "preset": "how long it trains",
+    "published": "as published",
+    "replace": "a head is replaced by",
+    "seeds": "number of probes",
+    "sequences": "prompts of each length",
+    "settle": "end below this change",
+    "standardise": "standardise features",
+    "strength": "pressure on gates",
+    "units": "numbers a head",
+    "updates": "updates a stage",
+    "validation": "share that stops it",
+    "where": "positions",
+}
+"""What the options of the built-in methods are called in a form, beside their names."""
+USUAL = re.compile(r"\(published ([\d.]+)\)|\b([\d.]+) by default")
+"""How a help names the number that an option without a default number stands for."""
 KINDS: dict[Any, str] = {bool: "bool", int: "int", float: "float"}
 """The types of options that a form can ask for, beside a choice, by their name there."""
 
@@ -42,6 +76,35 @@ def _method(model: Model, name: str) -> dict[str, Any]:
     return {"name": name, "about": method.about, "why_not": why_not, "options": options}
 
 
+def why_not(method: Method, model: Model, tasks: Sequence[Task], seed: int) -> str | None:
+    """Why these tasks cannot be scored with a method and its usual options, if so."""
+    try:
+        if method.encode is not None:
+            encoded = method.encode(tasks, model, method.options(), seed)
+        else:
+            encoded = [encode(task, model) for task in tasks]
+        method.check_tasks(model, encoded, method.options())
+    except (ValueError, TypeError) as error:
+        return str(error)
+    except Exception:  # a faulty method's; its run says what is wrong
+        return None
+    return None
+
+
+def for_tasks(
+    offered: Mapping[str, Any], model: Model, tasks: Sequence[Task], seed: int
+) -> dict[str, Any]:
+    """The same offer for these tasks: a method that cannot score them says why.
+
+    ``offered`` is what :func:`offer` gave, which speaks of the model alone.
+    """
+    methods = []
+    for method in offered["methods"]:
+        reason = method["why_not"] or why_not(registry.find(method["name"]), model, tasks, seed)
+        methods.append({**method, "why_not": reason})
+    return {**offered, "methods": methods}
+
+
 def _why_not(method: Method, model: Model) -> str | None:
     """Why the model cannot be scored with a method, as its check says."""
     try:
@@ -65,9 +128,21 @@ def _options(method: Method) -> list[dict[str, Any]]:
     for field in dataclasses.fields(method.options):
         option = _option(field, kinds[field.name]) if field.name in kinds else None
         if option is not None:
-            options.append({**option, "help": helps.get(field.name, "")})
+            text = helps.get(field.name, "").replace("``", "")
+            label = LABELS.get(field.name, field.name.replace("_", " "))
+            options.append({**option, "label": label, "help": text, "hint": _hint(text)})
     json.dumps(options, allow_nan=False)
     return options
+
+
+def _hint(text: str) -> str:
+    """The number that a help says is usual; empty where it names none.
+
+    >>> _hint("Updates a stage (published 500)."), _hint("A share; 0.2 by default.")
+    ('500', '0.2')
+    """
+    match = USUAL.search(text)
+    return "" if match is None else match[1] or match[2]
 
 
 def _option(field: dataclasses.Field[Any], hint: Any) -> dict[str, Any] | None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from headwidget.display.plain_values import LARGEST_WHOLE
 from headwidget.scores import HeadScores, provenance
 from headwidget.scoring import option_checks, registry
+from headwidget.scoring.run import Scoring
 from headwidget.tasks import Task
 
 PROMPTS = 20
@@ -28,6 +32,8 @@ def check(sources: Mapping[str, Task], name: str, value: Any) -> Any:
         return _options(value)
     if name == "prompts":
         return _prompts(value)
+    if name == "heed_gates":
+        return _flag(value)
     return _task_names(sources, value)
 
 
@@ -46,6 +52,12 @@ def _options(value: Any) -> dict[str, Any]:
             f"which the page can show; got {value!r}."
         ) from None
     return options
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"heed_gates is True or False; got {value!r}.")
+    return value
 
 
 def _prompts(value: Any) -> int | None:
@@ -99,6 +111,18 @@ def split(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return settings, options
 
 
+def check_keywords(keywords: Iterable[str], traits: Sequence[str]) -> None:
+    """``TypeError`` for a keyword that ``hw.live`` does not take, with the one that was meant."""
+    names = ("tasks", "method", "prompts", "seed", *traits)
+    for keyword in keywords:
+        if keyword not in traits:
+            close = difflib.get_close_matches(keyword, names, 1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(
+                f"hw.live has no {keyword!r}.{meant} It takes model, {', '.join(names)}."
+            )
+
+
 def check_misspelt(method: str, options: Iterable[str]) -> None:
     """``TypeError`` for an option that the method lacks and that looks like a setting."""
     fields = {field.name for field in dataclasses.fields(registry.find(method).options)}
@@ -108,6 +132,32 @@ def check_misspelt(method: str, options: Iterable[str]) -> None:
                 f"lab.run has no {name!r}; it takes method, tasks, prompts, and the options of "
                 "the method."
             )
+
+
+HEEDING = ("gradient", "ablation", "attribution", "gating", "patterns")
+"""The methods whose scores with heads scaled are those of a model whose output projections are:
+proven for each in tests/live/test_heed_gates.py."""
+
+
+def heed(scoring: Scoring, gates: npt.NDArray[np.float32], heeds: bool) -> None:
+    """Let a run heed the gates, or note that it does not; ``ValueError`` where it cannot."""
+    changed = int((gates != 1).sum())
+    if not heeds or not changed:
+        scoring.not_heeded = changed
+        return
+    method = scoring.method.name
+    if method not in HEEDING:
+        raise ValueError(
+            f"method {method!r} cannot score the model with its heads changed; restore the heads, "
+            "untick 'with heads changed' (lab.heed_gates = False), or use one of "
+            f"{', '.join(HEEDING)}."
+        )
+    if any(layer.turns > 1 for layer in scoring.model.layers):
+        raise ValueError(
+            f"{scoring.model.name} runs some layers several times, so it cannot be scored with "
+            "heads changed; set lab.heed_gates = False."
+        )
+    scoring.gates = gates
 
 
 def reset(before: HeadScores, after: HeadScores, rule: str, final: bool) -> dict[str, Any]:

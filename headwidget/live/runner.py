@@ -80,6 +80,16 @@ class Runner:
         if self._run is not None:
             self._run.stop.set()
 
+    def show_again(self, scores: HeadScores, at: str) -> None:
+        """Show the scores of an earlier run; ``ValueError`` while another one is under way."""
+        with self._lock:
+            if self.is_busy:
+                raise ValueError("a run is under way; stop it before you return to an earlier one.")
+            self._kept = scores
+            _alive(self._show)(scores, True)
+            state = "stopped" if scores.partial else "done"
+            self._report({"state": state, "method": scores.method, "again": at})
+
     def refuse(self, message: str) -> None:
         """Report that a run could not be started."""
         with self._lock:

@@ -104,14 +104,20 @@ def read(model: Model, take: Take) -> Altered:
 
 
 def gate(
-    model: Model, gates: Tensor, fill: Tensor | None = None, at: Tensor | None = None
+    model: Model,
+    gates: Tensor,
+    fill: Tensor | None = None,
+    at: Tensor | None = None,
+    *,
+    all_layers: bool = True,
 ) -> Altered:
     """Multiply each head's z by its gate. Ones change nothing, bit for bit.
 
     ``gates`` is (layer, head), or (batch, layer, head) for a gate per sample. With ``fill``
     (layer, head, dim), dim that of the widest head, what a gate takes away is replaced:
     ``g * z + (1 - g) * fill``. With
-    ``at`` (batch, k), heads are gated at those positions only.
+    ``at`` (batch, k), heads are gated at those positions only. Without ``all_layers``, the
+    layers may run one at a time meanwhile.
     """
     if gates.shape[-2:] != model.shape:
         raise ValueError(
@@ -133,7 +139,7 @@ def gate(
             out.register_hook(lambda _: _raise_if_set(stop))  # type: ignore[no-untyped-call]
         return out.reshape(flat.shape)
 
-    return on_projections(model, hook)
+    return on_projections(model, hook, all_layers=all_layers)
 
 
 def logits_at(model: Model, inputs: dict[str, Any], positions: Tensor) -> Tensor:
@@ -386,10 +392,16 @@ def take_positions(hidden: Tensor, positions: Tensor) -> Tensor:
     return hidden[rows, positions.to(hidden.device)]
 
 
-def on_projections(model: Model, hook: Callable[[int, Layer, Tensor], Tensor | None]) -> Altered:
+def on_projections(
+    model: Model,
+    hook: Callable[[int, Layer, Tensor], Tensor | None],
+    *,
+    all_layers: bool = True,
+) -> Altered:
     """Run ``hook(row, layer, z)`` before every output projection.
 
-    A tensor that it returns replaces the projection's input.
+    A tensor that it returns replaces the projection's input. A model that runs without one of
+    them is refused, unless layers may run one at a time.
     """
     fired = [0] * len(model.layers)
     ran, mine = 0, on_this_thread()
@@ -421,7 +433,7 @@ def on_projections(model: Model, hook: Callable[[int, Layer, Tensor], Tensor | N
             undo(layer.projection.register_forward_pre_hook(place(row, layer)).remove)
 
     def check() -> None:
-        if ran and not all(fired):
+        if all_layers and ran and not all(fired):
             silent = model.layers[fired.index(0)].name
             raise RuntimeError(
                 f"{silent} was never called while the model ran, so its heads could not be "

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headwidget.scores.head_scores import HeadScores
     from headwidget.scores.reduce import Array
 
-_SAME = ("model", "revision", "hooks", "options")
+_SAME = ("model", "revision", "hooks", "heads_changed", "options")
 """The fields of a record that must agree."""
 _SHARES = {"accuracy": "asked", "beats_foil": "foils"}
 """Shares of a task, and the number of prompts that each is taken over."""

@@ -41,6 +41,8 @@ def about(scores: HeadScores) -> list[list[str]]:
     pairs += [
         ("heads", _written(record.sources, "heads_found")),
         ("hooks of the user's", _written(record.sources, "hooks")),
+        ("heads changed", _written(record.sources, "heads_changed")),
+        ("changes not heeded", _not_heeded(record)),
         ("prompts", "one at a time" if any(s.one_by_one for s in record.sources) else ""),
         ("slopes", _slopes(record)),
     ]
@@ -48,6 +50,13 @@ def about(scores: HeadScores) -> list[list[str]]:
         pairs.append(("partial", "stopped before all was scored"))
     pairs.append(("drawn by", f"headwidget {headwidget.__version__}"))
     return [[label, text] for label, text in pairs if text]
+
+
+def _not_heeded(record: Record) -> str:
+    counts = [source.heads_not_heeded for source in record.sources if source.heads_not_heeded]
+    if not counts:
+        return ""
+    return f"{max(counts)} head{'s' * (max(counts) != 1)} changed in the lab, scored unchanged"
 
 
 def note(scores: HeadScores, task: str) -> str | None:

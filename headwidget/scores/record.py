@@ -229,6 +229,10 @@ class Record(JsonFields):
     """The implementation of attention that ran."""
     hooks: tuple[str, ...] = several(text)
     """The modules that carried hooks of the user's own."""
+    heads_changed: tuple[str, ...] = several(text)
+    """The heads whose outputs were scaled while the model was scored, such as "L13 H4 × 0"."""
+    heads_not_heeded: int | None = optional(whole)
+    """How many heads were scaled in the lab when this was scored with all heads as they are."""
     one_by_one: bool | None = optional(flag)
     """Were prompts run one at a time, because of such hooks or as they affect each other?"""
     meaning: str | None = optional(text)

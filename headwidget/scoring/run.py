@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from headwidget.models import Model
+from headwidget.models import Model, hooks
 from headwidget.scores import HeadScores, chance
 from headwidget.scores.record import Dropped, Record, TaskRecord, digest
 from headwidget.scoring import facts, trust
@@ -43,6 +45,10 @@ class Scoring:
     """The tasks as text."""
     portions: Portioned = iter
     """Splits the method's batches further, for a run that is watched."""
+    gates: npt.NDArray[np.float32] | None = None
+    """(layer, head): the model is scored with its heads' outputs scaled by these."""
+    not_heeded: int = 0
+    """How many heads are scaled elsewhere and not in these scores."""
     report: Report = field(default_factory=Report)
     """All that the method has reported so far."""
     halved: list[int] = field(default_factory=list)
@@ -96,7 +102,8 @@ class Scoring:
         examples: list[Encoded] = []
         for task in self.tasks:
             examples += task.examples
-        trust.check(self.model, examples)
+        with self._changed():
+            trust.check(self.model, examples)
 
     def _disturbances(self, fingerprint: str | None) -> list[str]:
         """What others did to the model meanwhile, in sentences.
@@ -124,13 +131,30 @@ class Scoring:
         )
         yielded = self.method.run(job)
         self._checker.iterable(yielded)
-        for item in map(self._checker.known_kind, yielded):
+        for item in map(self._checker.known_kind, self._with_gates(yielded)):
             if isinstance(item, Report):
                 self._take(item, tasks)
             elif left is None:
                 yield item
             else:  # indices into the examples that are not done yet
                 yield self._renumbered(item, rest[0], left)
+
+    def _changed(self) -> contextlib.AbstractContextManager[object]:
+        """The model with its heads scaled, where the run heeds gates."""
+        if self.gates is None:
+            return contextlib.nullcontext()
+        gates = torch.tensor(self.gates).to(self.model.device)
+        return hooks.gate(self.model, gates, all_layers=False)
+
+    def _with_gates(self, yielded: Iterable[Any]) -> Iterator[Any]:
+        """What a method yields; between two of its steps no head is scaled."""
+        steps, ended = iter(yielded), object()
+        while True:
+            with self._changed():
+                item = next(steps, ended)
+            if item is ended:
+                return
+            yield item
 
     def _not_done(
         self, tasks: Sequence[EncodedTask]
@@ -295,8 +319,20 @@ class Scoring:
             out_of_memory=f"the batch was halved to {self.halved[-1]}" if self.halved else None,
             partial=partial,
             tasks=task_records,
+            heads_changed=self._heads_changed(),
+            heads_not_heeded=self.not_heeded or None,
         )
         return self._head_scores(arrays, labels, facts.as_json(record, self.report.record))
+
+    def _heads_changed(self) -> tuple[str, ...]:
+        """The heads that are scaled, in words."""
+        if self.gates is None:
+            return ()
+        names = []
+        for row, head in np.argwhere(self.gates != 1):
+            factor = float(self.gates[row, head])
+            names.append(f"L{self.model.layers[row].index} H{head} × {factor:g}")
+        return tuple(names)
 
     def snapshot(self) -> HeadScores:
         """What can be shown now: what has landed of every task; the rest is missing (NaN)."""

@@ -4,12 +4,17 @@
 import type { History, Side } from "../history";
 import type { WidgetModel } from "../model";
 import type { Head } from "../scores/head_scores";
+import { type KernelState, watchKernel } from "./kernel";
 
 export interface Option {
   readonly name: string;
+  /** What it does, in a few words. */
+  readonly label: string;
   readonly kind: "bool" | "int" | "float" | "choice";
   readonly default: boolean | number | string | null;
   readonly choices?: readonly string[];
+  /** What an empty field stands for, where the default is no number. */
+  readonly hint: string;
   /** One sentence; empty where the method has none. */
   readonly help: string;
 }
@@ -38,6 +43,21 @@ export interface RunState {
   readonly kept?: number;
   readonly message?: string | null;
   readonly halved?: number | null;
+  /** When the run ended that is shown again. */
+  readonly again?: string;
+}
+/** A run that can be shown again. */
+export interface PastRun {
+  readonly method: string;
+  readonly tasks: readonly string[];
+  /** Of each task at most. */
+  readonly prompts: number;
+  readonly partial: boolean;
+  /** How many heads were off or scaled while it ran; null where the run did not heed that. */
+  readonly heads: number | null;
+  /** When it ended, by the kernel's clock. */
+  readonly at: string;
+  readonly shown: boolean;
 }
 /** Id, text, probability, and that with heads scaled, where some are. */
 export type Prediction = readonly [number, string, number, number | null];
@@ -104,6 +124,8 @@ export interface LabState {
   readonly prompts: number | null;
   readonly prompt: string;
   readonly target: number | null;
+  /** Does the next run score the model with the heads changed as they are? */
+  readonly heed_gates: boolean;
   /** Layer, head, factor. */
   readonly _scaled: readonly (readonly [number, number, number])[];
   readonly _offer: Offer;
@@ -114,10 +136,23 @@ export interface LabState {
   readonly _maps: DataView | null;
   readonly _head: HeadReading;
   readonly _effect: Effect;
+  /** The last runs, the newest first. */
+  readonly _past: readonly PastRun[];
+  /** Known to this page only. */
+  readonly kernel: KernelState;
 }
 type Key = keyof LabState;
 /** What the page may set; the kernel takes no other trait from it. */
-const FROM_PAGE = ["method", "options", "asked", "prompts", "prompt", "target", "_scaled"] as const;
+const FROM_PAGE = [
+  "method",
+  "options",
+  "asked",
+  "prompts",
+  "prompt",
+  "target",
+  "heed_gates",
+  "_scaled",
+] as const;
 const FROM_KERNEL = [
   "_offer",
   "_state",
@@ -126,13 +161,17 @@ const FROM_KERNEL = [
   "_maps",
   "_head",
   "_effect",
+  "_past",
 ] as const;
-const KEYS: readonly Key[] = [...FROM_PAGE, ...FROM_KERNEL];
+const QUIET = 3000; // ms of a run without a message after which the kernel is asked for one
+const KEYS: readonly Exclude<Key, "kernel">[] = [...FROM_PAGE, ...FROM_KERNEL];
 
 export interface Lab {
   readonly state: LabState;
   set(patch: Partial<Pick<LabState, (typeof FROM_PAGE)[number]>>): void;
   ask(what: "run" | "stop" | "measure" | "painted" | "shown" | "hidden"): void;
+  /** Show a run of `_past` again. */
+  showAgain(index: number): void;
   subscribe(listener: (changed: ReadonlySet<Key>) => void): () => void;
 }
 
@@ -141,8 +180,15 @@ export function createLab(model: WidgetModel, signal: AbortSignal, history?: His
   if (!model.get("_live") || !model.send) return null;
   const listeners = new Set<(changed: ReadonlySet<Key>) => void>();
   const changed = new Set<Key>();
-  const read = (): LabState =>
-    Object.fromEntries(KEYS.map((key) => [key, model.get(key)])) as unknown as LabState;
+  const onChange = (key: Key): void => {
+    if (!changed.size) requestAnimationFrame(tell);
+    changed.add(key);
+  };
+  const watch = watchKernel(model, () => onChange("kernel"), signal);
+  const read = (): LabState => {
+    const traits = Object.fromEntries(KEYS.map((key) => [key, model.get(key)]));
+    return { ...traits, kernel: watch.state } as unknown as LabState;
+  };
   let state = read();
   const tell = (): void => {
     const names = new Set(changed);
@@ -150,20 +196,48 @@ export function createLab(model: WidgetModel, signal: AbortSignal, history?: His
     state = read();
     if (!signal.aborted) for (const listener of [...listeners]) listener(names);
   };
-  const onChange = (key: Key) => (): void => {
-    if (!changed.size) requestAnimationFrame(tell);
-    changed.add(key);
+  /** A host may raise where its kernel has just ended; what it ends with is told by its signals. */
+  const reach = (act: () => void): void => {
+    if (watch.state === "gone") return;
+    try {
+      act();
+    } catch (error) {
+      console.warn("headwidget: the kernel was not reached", error);
+    }
+  };
+  const send = (content: object): void => reach(() => model.send!(content));
+  let quiet: ReturnType<typeof setTimeout> | undefined;
+  /** Ask the kernel for an answer, where it has not said anything for a while. */
+  const ping = (): void => {
+    watch.expect();
+    send({ ask: "alive" });
+  };
+  const heard = (): void => {
+    watch.heard();
+    clearTimeout(quiet);
+    const { state: now } = model.get("_state") as RunState;
+    if (now === "running" || now === "stopping") quiet = setTimeout(ping, QUIET);
   };
   let arrived = 0; // when the last picture of a run came
   const onPicture = (): void => {
     arrived = performance.now();
+    heard();
   };
+  const fromKernel: readonly Key[] = FROM_KERNEL;
   const wires = [
     ["change:_buffer", onPicture] as const,
-    ...KEYS.map((key) => [`change:${key}`, onChange(key)] as const),
+    ["msg:custom", heard] as const,
+    ...KEYS.map((key) => {
+      const changes = (): void => {
+        if (fromKernel.includes(key)) heard();
+        onChange(key);
+      };
+      return [`change:${key}`, changes] as const;
+    }),
   ];
   for (const [event, callback] of wires) model.on(event, callback);
   signal.addEventListener("abort", () => {
+    clearTimeout(quiet);
     for (const [event, callback] of wires) model.off(event, callback);
     listeners.clear();
   });
@@ -175,11 +249,16 @@ export function createLab(model: WidgetModel, signal: AbortSignal, history?: His
       if (patch._scaled) history?.note(gates, { _scaled: patch._scaled });
       state = { ...state, ...patch };
       for (const [key, value] of Object.entries(patch)) model.set(key, value);
-      model.save_changes();
+      reach(() => model.save_changes());
     },
     ask(what) {
       const now = performance.now();
-      model.send!({ ask: what, at: performance.timeOrigin + now, took: now - arrived });
+      send({ ask: what, at: performance.timeOrigin + now, took: now - arrived });
+      if (what !== "painted" && what !== "hidden") ping();
+    },
+    showAgain(index) {
+      send({ ask: "return", index });
+      ping();
     },
     subscribe(listener) {
       listeners.add(listener);

@@ -1,194 +1,207 @@
-// The line that runs a method: which, on what, how much of it; run, stop, and how far it is.
+// The line that runs a method: which, on what, how much of it; run, stop, and how far it is. Its
+// height and what stands where never change; what went wrong is said in a line below.
 
-import { button, choice, keepKeys, make, setText } from "../panels/dom";
+import { all, button, keepKeys, make, setText } from "../panels/dom";
+import { popup } from "../panels/popup";
 import type { Panel, Shows } from "../state";
-import type { Lab, Option, RunState } from "./lab";
+import type { Lab, RunState } from "./lab";
+import { optionField } from "./option";
+import { pastRuns } from "./past";
+import { isRunning, kernelText, runText, troubles } from "./run_text";
 
-/** A part of the form, and how it follows the lab: it is made once, so that it keeps the focus. */
-interface Field {
-  readonly el: HTMLElement;
-  follow(): void;
+/** The methods to choose from, and how they follow the lab. */
+function methodChoice(lab: Lab): { el: HTMLSelectElement; follow(): void } {
+  const el = make("select", "select hw-run-method");
+  el.setAttribute("aria-label", "Method");
+  el.addEventListener("change", () => lab.set({ method: el.value, options: {} }));
+  keepKeys(el);
+  let offered: readonly unknown[] = [];
+  const follow = (): void => {
+    const { methods } = lab.state._offer;
+    if (offered !== methods) {
+      const options = methods.map(
+        ({ name, why_not }) => new Option(why_not ? `${name} (not here)` : name, name),
+      );
+      el.replaceChildren(...options);
+      offered = methods;
+    }
+    el.value = lab.state.method;
+    const chosen = methods.find(({ name }) => name === lab.state.method);
+    el.title = chosen?.why_not || chosen?.about || "How heads are scored";
+  };
+  return { el, follow };
+}
+
+/** A menu of the line, whose button's text may change and whose width does not. */
+function menu(name: string, fill: Parameters<typeof popup>[2]) {
+  const el = make("details", `menu hw-run-menu hw-run-${name}`);
+  const dispose = popup(el, "", fill);
+  const label = el.querySelector("summary")!;
+  const say = (text: string, title: string): void => {
+    setText(label, text);
+    label.title = title;
+  };
+  return { el, dispose, say };
+}
+
+/** What is scored: a box to tick for each task; one at least always is. */
+const tasks =
+  (lab: Lab) =>
+  (box: HTMLElement): (() => void) => {
+    const { tasks } = lab.state._offer;
+    const rows = tasks.map(([name, count]) => {
+      const input = make("input", "check");
+      input.type = "checkbox";
+      input.addEventListener("change", () => {
+        const { asked } = lab.state;
+        const next = input.checked ? [...asked, name] : asked.filter((other) => other !== name);
+        if (next.length)
+          lab.set({ asked: tasks.map(([task]) => task).filter((task) => next.includes(task)) });
+        follow();
+      });
+      const label = make("span", "run-task-name", name);
+      label.title = name;
+      const prompts = make("span", "option-note", `${count} prompts`);
+      return { name, input, el: make("label", "run-task", input, label, prompts) };
+    });
+    const follow = (): void => {
+      const { asked } = lab.state;
+      for (const { name, input } of rows) {
+        input.checked = asked.includes(name);
+        input.disabled = input.checked && asked.length === 1; // one at least is scored
+      }
+    };
+    box.append(...rows.map(({ el }) => el));
+    follow();
+    return lab.subscribe((changed) => {
+      if (changed.has("asked")) follow();
+    });
+  };
+
+/** What the chosen method does, and its options. */
+const options =
+  (lab: Lab) =>
+  (box: HTMLElement): (() => void) => {
+    let fields: readonly { follow(): void }[] = [];
+    let asks: string | null = null; // the method whose options are asked for
+    const follow = (): void => {
+      const { method, _offer: offer } = lab.state;
+      if (asks !== method) {
+        asks = method;
+        const chosen = offer.methods.find(({ name }) => name === method);
+        const made = (chosen?.options ?? []).map((option) => optionField(lab, option));
+        const none = made.length ? [] : [make("p", "option-note", `${method} has no options.`)];
+        const about = make("p", "option-note", chosen?.about ?? "");
+        box.replaceChildren(about, ...made.map(({ el }) => el), ...none);
+        fields = made;
+      }
+      for (const field of fields) field.follow();
+    };
+    follow();
+    return lab.subscribe((changed) => {
+      if (changed.has("method") || changed.has("options")) follow();
+    });
+  };
+
+/** How many prompts of each task. */
+function promptCount(lab: Lab): { el: HTMLElement; input: HTMLInputElement; follow(): void } {
+  const input = make("input", "number");
+  input.type = "number";
+  input.min = "1";
+  input.placeholder = "all";
+  input.setAttribute("aria-label", "Prompts of each task; empty is all");
+  keepKeys(input);
+  const follow = (): void => {
+    if (!input.matches(":focus"))
+      input.value = lab.state.prompts === null ? "" : String(lab.state.prompts);
+  };
+  input.addEventListener("change", () => {
+    const number = Math.floor(input.valueAsNumber);
+    lab.set({ prompts: number >= 1 ? number : null });
+    follow();
+  });
+  const el = make("label", "choice", make("span", "choice-name", "Prompts"), input);
+  return { el, input, follow };
+}
+
+/** Whether the run scores the model with the heads changed as they are. */
+function heed(lab: Lab): { el: HTMLElement; input: HTMLInputElement; follow(): void } {
+  const input = make("input", "check");
+  input.type = "checkbox";
+  input.addEventListener("change", () => lab.set({ heed_gates: input.checked }));
+  const el = make("label", "choice hw-run-heed", input, make("span", "choice-name", "with heads changed"));
+  el.title =
+    "Score the model with its heads changed as they are; otherwise a run leaves every head on";
+  const follow = (): void => {
+    input.checked = lab.state.heed_gates;
+    const isIdle = !lab.state._scaled.length;
+    el.classList.toggle("hw-run-away", isIdle); // its room stays
+    input.disabled = isIdle;
+  };
+  return { el, input, follow };
 }
 
 export const run =
   (lab: Lab): Panel<Shows<"spoken">> =>
   (el, source) => {
-    const { _offer: offer } = lab.state;
-    const method = choice(
-      "Method",
-      offer.methods.map(
-        ({ name, why_not }) => [name, why_not ? `${name} (not here)` : name] as const,
-      ),
-      (name) => lab.set({ method: name, options: {} }),
-    );
-    const options = make("span", "run-options");
-    const tasks = make("span", "run-tasks");
-    tasks.setAttribute("role", "group");
-    tasks.setAttribute("aria-label", "Tasks to score");
-    const prompts = make("input", "number");
-    prompts.type = "number";
-    prompts.min = "1";
-    prompts.placeholder = "all";
-    prompts.setAttribute("aria-label", "Prompts of each task; empty is all");
-    keepKeys(prompts);
-    prompts.addEventListener("change", () => {
-      const number = Math.floor(prompts.valueAsNumber);
-      lab.set({ prompts: number >= 1 ? number : null });
-      draw();
-    });
     const go = button("go", "Run", "Score the heads", () =>
-      lab.ask(running(lab.state._state) ? "stop" : "run"),
+      lab.ask(isRunning(lab.state._state) ? "stop" : "run"),
     );
+    const [method, prompts, changed] = [methodChoice(lab), promptCount(lab), heed(lab)];
+    const [score, more] = [menu("score", tasks(lab)), menu("more", options(lab))];
+    const past = pastRuns(lab);
     const bar = make("progress", "progress");
     bar.max = 1;
     bar.setAttribute("aria-label", "How far the run is");
     const text = make("span", "run-text");
     const message = make("div", "error");
     message.setAttribute("role", "alert");
-    const howMany = make("label", "choice", make("span", "choice-name", "Prompts"), prompts);
-    el.append(make("div", "run-line", method.el, options, tasks, howMany, go, bar, text), message);
-    const chips = offer.tasks.map(([name, count]) => task(lab, name, count));
-    tasks.append(...chips.map((chip) => chip.el));
-    let fields: readonly Field[] = [];
-    let asks: string | null = null; // the method whose options are asked for
+    const far = make("div", "run-far", text, bar);
+    const parts = [method.el, score.el, prompts.el, more.el, changed.el, far, past.el];
+    el.append(make("div", "run-row", go, ...parts), message);
     let spoken: RunState["state"] = lab.state._state.state; // what was last read aloud
 
     const draw = (): void => {
       const { state } = lab;
-      const busy = running(state._state);
-      method.select.value = state.method;
-      if (!prompts.matches(":focus"))
-        prompts.value = state.prompts === null ? "" : String(state.prompts);
-      const chosen = offer.methods.find(({ name }) => name === state.method);
-      method.select.title = chosen?.why_not || chosen?.about || "How heads are scored";
-      if (asks !== state.method) {
-        fields = (chosen?.options ?? []).map((option) => field(lab, option));
-        options.replaceChildren(...fields.map((field) => field.el));
-        asks = state.method;
-      }
-      for (const part of [...fields, ...chips]) part.follow();
-      setText(go, state._state.state === "stopping" ? "Stopping…" : busy ? "Stop" : "Run");
-      go.classList.toggle("hw-busy", busy);
-      go.disabled = state._state.state === "stopping" || (!busy && !!chosen?.why_not);
-      progress();
-    };
-    const progress = (): void => {
-      const { _state: now, _trouble: trouble } = lab.state;
-      const busy = running(now);
-      bar.hidden = !busy;
-      if (now.done) bar.value = Math.min(1, now.done / (now.total || 1));
+      const { asked, _offer: offer, _state: now } = state;
+      const [busy, out] = [isRunning(now), state.kernel === "gone" || state.kernel === "away"];
+      for (const part of [method, prompts, changed]) part.follow();
+      const which = asked.length === 1 ? asked[0] : `${asked.length} tasks`;
+      score.say(`Score: ${which}`, `The next run scores ${asked.join(", ")}`);
+      const set = Object.keys(state.options).length;
+      more.say(set ? `More (${set})` : "More", "The method's options");
+      const whyNot = offer.methods.find(({ name }) => name === state.method)?.why_not ?? "";
+      const stopping = now.state === "stopping";
+      setText(go, busy && !out ? (stopping ? "Stopping…" : "Stop") : "Run");
+      go.classList.toggle("hw-busy", busy && !out);
+      go.disabled = out || stopping || (!busy && !!whyNot);
+      method.el.disabled = prompts.input.disabled = out;
+      if (out) changed.input.disabled = true;
+      past.follow(out);
+      // Of a run whose kernel is gone nothing is under way any more.
+      bar.classList.toggle("hw-run-away", !busy || out);
+      if (now.done && now.total) bar.value = Math.min(1, now.done / now.total);
       else bar.removeAttribute("value");
-      setText(text, runText(now));
-      const wrong = [now.state === "failed" ? failure(now) : "", trouble].filter(Boolean).join(" ");
+      const words = kernelText(state) ?? runText(state);
+      setText(text, words.short);
+      text.title = words.long;
+      const wrong = troubles(state, busy ? "" : whyNot);
       setText(message, wrong);
       message.hidden = !wrong;
       if (now.state === spoken) return;
       spoken = now.state; // read aloud only when a run begins or ends, not as it goes on
       if (now.state === "running") source.show({ spoken: `${now.method} is running` });
       else if (now.state !== "failed" && now.state !== "stopping")
-        source.show({ spoken: runText(now) });
+        source.show({ spoken: words.long });
     };
     draw();
-    return lab.subscribe((changed) => {
-      const busy = running(lab.state._state);
-      const asked = ["method", "options", "asked", "prompts"].some((name) =>
-        changed.has(name as never),
-      );
-      if (
-        asked ||
-        busy !== go.classList.contains("hw-busy") ||
-        lab.state._state.state === "stopping" ||
-        go.disabled
-      )
-        draw();
-      else if (changed.has("_state") || changed.has("_trouble")) progress();
+    const stop = lab.subscribe((names) => {
+      if (WATCHED.some((name) => names.has(name))) draw();
     });
+    return all(stop, score.dispose, more.dispose, past.dispose);
   };
 
-const running = ({ state }: RunState): boolean => state === "running" || state === "stopping";
-
-function runText(now: RunState): string {
-  const seconds = (number: number): string =>
-    number < 90 ? `${Math.round(number)} s` : `${Math.round(number / 60)} min`;
-  if (running(now)) {
-    const far = now.total ? `${Math.floor(now.done ?? 0)} of ${now.total} ${now.unit}` : "";
-    const left = now.left && Number.isFinite(now.left) ? `${seconds(now.left)} left` : "";
-    return [now.method, now.what, far, now.detail, left].filter(Boolean).join(" · ");
-  }
-  const halved = now.halved ? `, memory ran out: batches of ${now.halved}` : "";
-  if (now.state === "done") return `${now.method}: done in ${seconds(now.seconds ?? 0)}${halved}`;
-  if (now.state === "stopped") {
-    return now.kept
-      ? `${now.method}: stopped, ${now.kept} runs kept`
-      : `${now.method}: stopped before any run was done`;
-  }
-  return now.state === "idle" ? "Nothing is scored yet." : "";
-}
-
-const failure = ({ message, kept }: RunState): string =>
-  [message, kept ? `${kept} runs that were done are kept.` : ""].filter(Boolean).join(" ");
-
-/** An option of the method, with its help as the title. */
-function field(lab: Lab, option: Option): Field {
-  const asked = control(lab, option);
-  asked.el.title = option.help;
-  return asked;
-}
-
-/** An option of the method, as a form asks for it. */
-function control(lab: Lab, { name, kind, default: usual, choices }: Option): Field {
-  const now = (): unknown => lab.state.options[name] ?? usual;
-  const put = (value: unknown): void => {
-    const { [name]: _, ...others } = lab.state.options;
-    lab.set({ options: value === null || value === usual ? others : { ...others, [name]: value } });
-  };
-  if (kind === "choice") {
-    const { el, select } = choice(
-      name,
-      choices!.map((name) => [name, name] as const),
-      put,
-    );
-    const follow = (): void => {
-      select.value = String(now());
-    };
-    return { el, follow };
-  }
-  const input = make("input", kind === "bool" ? "check" : "number");
-  keepKeys(input);
-  const el = make("label", "choice", make("span", "choice-name", name), input);
-  if (kind === "bool") {
-    input.type = "checkbox";
-    input.addEventListener("change", () => put(input.checked));
-    const follow = (): void => {
-      input.checked = now() === true;
-    };
-    return { el, follow };
-  }
-  input.type = "number";
-  input.step = kind === "int" ? "1" : "any";
-  input.placeholder = "usual";
-  input.addEventListener("change", () =>
-    put(Number.isNaN(input.valueAsNumber) ? null : input.valueAsNumber),
-  );
-  const follow = (): void => {
-    const value = now() ?? null;
-    if (!input.matches(":focus")) input.value = value === null ? "" : String(value);
-  };
-  return { el, follow };
-}
-
-/** A task that is scored or not; one at least always is. */
-function task(lab: Lab, name: string, count: number): Field {
-  const el = button("chip", name, `${count} prompts`, () => {
-    const { asked } = lab.state;
-    const next = asked.includes(name) ? asked.filter((other) => other !== name) : [...asked, name];
-    if (next.length)
-      lab.set({
-        asked: lab.state._offer.tasks.map(([task]) => task).filter((task) => next.includes(task)),
-      });
-  });
-  return {
-    el,
-    follow: () => el.setAttribute("aria-pressed", String(lab.state.asked.includes(name))),
-  };
-}
+const WATCHED = [
+  ...(["method", "options", "asked", "prompts", "heed_gates", "_scaled"] as const),
+  ...(["_offer", "_state", "_trouble", "_past", "kernel"] as const),
+] as const;

@@ -41,7 +41,7 @@ class Bench:
         return self.page.locator(".hw-run .hw-go")
 
     def status(self) -> str:
-        return self.page.locator(".hw-run .hw-run-text").inner_text()
+        return self.page.locator(".hw-run .hw-run-far .hw-run-text").get_attribute("title") or ""
 
     def hatched(self, map_: int) -> float:
         """The fraction of a map's heads that are not measured: the hatching shows there."""
@@ -100,17 +100,21 @@ def test_cells_fill_while_the_kernel_stays_free_and_stop_answers(bench: Bench) -
 
 def test_what_was_done_before_stop_is_kept(bench: Bench) -> None:
     bench.page.locator(".hw-run select").first.select_option("gradient")
-    bench.page.locator(".hw-run .hw-chip", has_text="Math").click()
-    bench.page.locator(".hw-run input[type=number]").fill("64")
-    bench.page.locator(".hw-run input[type=number]").press("Enter")
+    bench.page.locator(".hw-run-score summary").click()
+    bench.page.locator(".hw-run-task", has_text="Math").locator("input").check()
+    prompts = bench.page.locator(".hw-run-row > .hw-choice input[type=number]")
+    prompts.fill("64")
+    prompts.press("Enter")
     bench.kernel.until(
         "[lab.method, lab.asked, lab.prompts]",
         lambda now: now == ["gradient", ["Math", "Syntax"], 64],
     )
     about = bench.page.locator(".hw-run select").first.get_attribute("title") or ""
     assert about.startswith("How fast log p(answer) changes"), "what the method does"
-    option = bench.page.locator(".hw-run-options .hw-choice", has_text="abs")
-    assert (option.get_attribute("title") or "").endswith("."), "the help of an option"
+    bench.page.locator(".hw-run-more summary").click()
+    option = bench.page.locator(".hw-run-option", has_text="size without sign (abs)")
+    assert option.locator(".hw-option-note").inner_text().endswith("."), "the help of an option"
+    bench.page.keyboard.press("Escape")
     bench.go.click()
     bench.kernel.until("lab.scores is not None", bool, 300)
     bench.go.click()
@@ -119,7 +123,7 @@ def test_what_was_done_before_stop_is_kept(bench: Bench) -> None:
         "[lab.scores.partial, sum(len(lab.scores.runs(t)) for t in lab.scores.tasks)]"
     )
     assert kept[0] and 0 < kept[1] < 128
-    wait_until(lambda: f"stopped, {kept[1]} runs kept" in bench.status(), "what is kept")
+    wait_until(lambda: f"stopped, {kept[1]} prompts kept" in bench.status(), "what is kept")
     assert bench.view.titles() == bench.kernel.value("list(lab.scores.tasks)")
     wait_until(lambda: bench.hatched(0) == 0, "no hatching")
     assert len({tuple(cell[:3]) for cell in bench.view.cells()}) > 5, "real numbers in the map"

@@ -12,6 +12,7 @@ import headwidget as hw
 from headwidget.live import offer
 from headwidget.live.field_help import field_help, first_sentence
 from headwidget.methods.probe import Probe
+from headwidget.scoring import registry
 from tests.support.lab_tools import TASKS, fresh
 from tests.support.own_method import MINE, constant
 
@@ -86,11 +87,36 @@ def test_a_faulty_method_does_not_hide_the_others(fault: str) -> None:
     hw.register_method(dataclasses.replace(MINE, **changes))
     lab = hw.live(fresh(), TASKS)
     *others, mine = lab._offer["methods"]
-    assert len(others) == 7 and all(method["why_not"] is None for method in others)
+    of_the_model = lab._offered["methods"][:-1]
+    assert len(others) == 7 and all(method["why_not"] is None for method in of_the_model)
     assert mine["name"] == "mine" and (why_not or "") in (mine["why_not"] or "")
     assert (mine["why_not"] is None) == (why_not is None)
     if "check" not in changes:
         assert [option["name"] for option in mine["options"]] == options
+
+
+def test_a_method_that_cannot_score_the_tasks_asked_for_says_why() -> None:
+    pairs = hw.Task("pairs", [("a", "b"), ("b", "c")])
+    lab = hw.live(fresh(), [*TASKS, pairs], asked=["one"])
+
+    def why_not(name: str) -> str:
+        (method,) = [one for one in lab._offer["methods"] if one["name"] == name]
+        return method["why_not"] or ""
+
+    assert "single tokens" in why_not("relations") and why_not("gradient") == ""
+    assert "probe" in why_not("probe")
+    lab.asked = ["pairs"]
+    assert ("single tokens" in why_not("relations")) == (
+        offer.why_not(registry.find("relations"), lab._model, [pairs], 0) is not None
+    )
+
+
+def test_an_option_has_a_plain_label_and_says_what_an_empty_field_stands_for() -> None:
+    assert offered("gradient")["abs"]["label"] == "size without sign"
+    assert offered("gating")["updates"]["hint"] == "500"
+    assert offered("probe")["validation"]["hint"] == "0.2"
+    own = [option for method in registry.names() for option in offered(method).values()]
+    assert {option["name"] for option in own} == set(offer.LABELS)
 
 
 def test_a_class_whose_source_is_unknown_has_no_help() -> None:

@@ -1,0 +1,56 @@
+"""The last runs of a lab, to be shown again or compared."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from headwidget.scores import HeadScores
+
+MOST = 8
+"""How many runs are kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class PastRun:
+    """A run that has ended, or was stopped."""
+
+    scores: HeadScores
+    at: str = field(default_factory=lambda: time.strftime("%H:%M"))
+    """When it ended, by the kernel's clock."""
+
+    def to_json(self, shown: HeadScores) -> dict[str, Any]:
+        """What the list of runs says of it; ``shown`` are the scores that the maps show."""
+        scores = self.scores
+        return {
+            "method": scores.method,
+            "tasks": list(scores.tasks),
+            "prompts": max(len(scores.runs(task)) for task in scores.tasks),
+            "partial": scores.partial,
+            "heads": len(scores.record.heads_changed) or None,
+            "at": self.at,
+            "shown": scores is shown,
+        }
+
+
+class History:
+    """The last :data:`MOST` runs, the newest first."""
+
+    def __init__(self) -> None:
+        self._runs: deque[PastRun] = deque(maxlen=MOST)
+
+    def add(self, scores: HeadScores) -> None:
+        """Keep the scores of a run that has ended."""
+        self._runs.appendleft(PastRun(scores))
+
+    def __iter__(self) -> Iterator[PastRun]:
+        return iter(self._runs)
+
+    def at(self, index: Any) -> PastRun:
+        """A run by its place; ``ValueError`` where there is none."""
+        if type(index) is not int or not 0 <= index < len(self._runs):
+            raise ValueError(f"there are {len(self._runs)} past runs, from 0 on; got {index!r}.")
+        return self._runs[index]

@@ -1,0 +1,65 @@
+// What the run's line says: how far a run is, how it ended, and what is known of the kernel.
+
+import type { LabState, RunState } from "./lab";
+
+/** What stands in the line, and the whole of it, shown when it is pointed at. */
+export interface Words {
+  readonly short: string;
+  readonly long: string;
+}
+type Said = Pick<LabState, "_state" | "_scaled" | "heed_gates" | "kernel">;
+
+export const isRunning = ({ state }: RunState): boolean =>
+  state === "running" || state === "stopping";
+
+const joined = (...parts: (string | undefined)[]): string => parts.filter(Boolean).join(" · ");
+const alike = (text: string): Words => ({ short: text, long: text });
+
+/** What is known of the kernel, where that is more than that it answers. */
+export function kernelText({ kernel }: Pick<Said, "kernel">): Words | null {
+  if (kernel === "gone") return alike("The kernel is gone.");
+  if (kernel === "away") return alike("No connection to the kernel.");
+  if (kernel === "busy") return alike("The kernel is busy with a cell.");
+  return kernel === "silent" ? alike("The kernel does not answer.") : null;
+}
+
+export function runText({ _state: now, _scaled: scaled, heed_gates: heeds }: Said): Words {
+  const seconds = (number: number): string =>
+    number < 90 ? `${Math.round(number)} s` : `${Math.round(number / 60)} min`;
+  // Said while heads are changed: what is shown is of the model as it is, or as it is changed.
+  const unheeded = scaled.length && !heeds ? "changed heads are not heeded" : "";
+  if (isRunning(now)) {
+    const far = now.done && now.total ? `${Math.floor(now.done)} of ${now.total} ${now.unit}` : "";
+    const left = now.left && Number.isFinite(now.left) ? `${seconds(now.left)} left` : "";
+    const short = joined(now.what, far, left);
+    return { short, long: joined(now.method, now.what, far, left, now.detail, unheeded) };
+  }
+  if (now.again) return alike(joined(`${now.method}: the run of ${now.again}`, unheeded));
+  const halved = now.halved ? `, memory ran out: batches of ${now.halved}` : "";
+  if (now.state === "done") {
+    const text = `${now.method}: done in ${seconds(now.seconds ?? 0)}${halved}`;
+    return alike(joined(text, unheeded));
+  }
+  if (now.state === "stopped") {
+    const kept = `stopped, ${now.kept} prompts kept`;
+    return alike(`${now.method}: ${now.kept ? kept : "stopped before any prompt was done"}`);
+  }
+  return alike(now.state === "idle" ? joined("Nothing is scored yet.", unheeded) : "");
+}
+
+/** What went wrong, as sentences; `whyNot` says why the method chosen cannot run. */
+export function troubles(
+  { _state: now, _trouble: trouble, kernel }: Pick<LabState, "_state" | "_trouble" | "kernel">,
+  whyNot: string,
+): string {
+  const lost = {
+    gone: "The kernel is gone; what was scored stays. Run the cell again.",
+    away: "There is no connection to the kernel; what was scored stays.",
+    silent: "The kernel does not answer. If it has ended, run the cell again.",
+    busy: "",
+    here: "",
+  }[kernel];
+  const failed = now.state === "failed" ? now.message : "";
+  const kept = now.state === "failed" && now.kept ? `${now.kept} prompts that were done stay.` : "";
+  return [lost, failed, kept, trouble, whyNot].filter(Boolean).join(" ");
+}
