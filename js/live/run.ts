@@ -129,7 +129,12 @@ function heed(lab: Lab): { el: HTMLElement; input: HTMLInputElement; follow(): v
   const input = make("input", "check");
   input.type = "checkbox";
   input.addEventListener("change", () => lab.set({ heed_gates: input.checked }));
-  const el = make("label", "choice hw-run-heed", input, make("span", "choice-name", "with heads changed"));
+  const el = make(
+    "label",
+    "choice hw-run-heed",
+    input,
+    make("span", "choice-name", "with heads changed"),
+  );
   el.title =
     "Score the model with its heads changed as they are; otherwise a run leaves every head on";
   const follow = (): void => {
