@@ -66,7 +66,7 @@ describe("imports", () => {
 
   it("reach the widget model from the store and the lab only", () => {
     const paths = [...modules.keys()].filter((path) => imported(path).includes("model.ts"));
-    expect(paths.sort()).toEqual(["live/kernel.ts", "live/lab.ts", "page.ts", "store.ts", "widget.ts"]);
+    expect(paths.sort()).toEqual(["live/lab.ts", "page.ts", "store.ts", "widget.ts"]);
     for (const path of ["page.ts", "widget.ts"]) {
       expect(modules.get(path), path).not.toMatch(/\bmodel\.(get|set|on|off|send|save_changes)\b/);
     }
