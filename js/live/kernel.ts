@@ -3,8 +3,6 @@
 // A kernel that runs a cell answers nothing until the cell ends; that is "busy" where the host
 // says so. What no host tells and no answer shows is "silent", never "gone".
 
-import type { WidgetModel } from "../model";
-
 /**
  * "away": no connection to it, which may come back. "gone": it ended or was restarted, so what
  * this view shows is all there will be.
@@ -31,6 +29,8 @@ export interface Watch {
   heard(): void;
   /** An answer is due: say so where none comes. */
   expect(): void;
+  /** The host has let go of the widget's connection, as it does when its kernel restarts. */
+  gone(): void;
 }
 
 const ENDED = ["restarting", "autorestarting", "terminating", "dead"];
@@ -39,9 +39,16 @@ const BUSY_AFTER = 1000; // ms without an answer, where the host says that it ru
 const SILENT_AFTER = 10_000; // ms without an answer, where the host says nothing
 const SIGNALS = ["statusChanged", "connectionStatusChanged", "disposed"] as const;
 
-/** Watch a model's kernel until `signal` aborts; `report` is called when its state changes. */
-export function watchKernel(model: WidgetModel, report: () => void, signal: AbortSignal): Watch {
-  const manager = model.widget_manager as { readonly kernel?: HostKernel | null } | undefined;
+/**
+ * Watch the kernel of a host's `widgetManager` until `signal` aborts; `report` is called when its
+ * state changes.
+ */
+export function watchKernel(
+  widgetManager: unknown,
+  report: () => void,
+  signal: AbortSignal,
+): Watch {
+  const manager = widgetManager as { readonly kernel?: HostKernel | null } | undefined;
   const kernel = manager?.kernel ?? null;
   let state: KernelState = "here";
   let asked: number | null = null; // when an answer was first due
@@ -73,15 +80,12 @@ export function watchKernel(model: WidgetModel, report: () => void, signal: Abor
     else if (state === "away") become("here");
   };
   for (const name of SIGNALS) kernel?.[name]?.connect(hostSays);
-  // ipywidgets lets go of a widget's comm when its kernel restarts, and closes it when it is told.
-  const lost = ["comm_live_update", "comm:close"];
-  for (const event of lost) model.on(event, gone);
   signal.addEventListener("abort", () => {
     rest();
     for (const name of SIGNALS) kernel?.[name]?.disconnect(hostSays);
-    for (const event of lost) model.off(event, gone);
   });
   return {
+    gone,
     get state() {
       return state;
     },

@@ -184,7 +184,7 @@ export function createLab(model: WidgetModel, signal: AbortSignal, history?: His
     if (!changed.size) requestAnimationFrame(tell);
     changed.add(key);
   };
-  const watch = watchKernel(model, () => onChange("kernel"), signal);
+  const watch = watchKernel(model.widget_manager, () => onChange("kernel"), signal);
   const read = (): LabState => {
     const traits = Object.fromEntries(KEYS.map((key) => [key, model.get(key)]));
     return { ...traits, kernel: watch.state } as unknown as LabState;
@@ -227,6 +227,9 @@ export function createLab(model: WidgetModel, signal: AbortSignal, history?: His
   const wires = [
     ["change:_buffer", onPicture] as const,
     ["msg:custom", heard] as const,
+    // ipywidgets lets go of a comm when its kernel restarts, and closes it when it is told to.
+    ["comm_live_update", watch.gone] as const,
+    ["comm:close", watch.gone] as const,
     ...KEYS.map((key) => {
       const changes = (): void => {
         if (fromKernel.includes(key)) heard();

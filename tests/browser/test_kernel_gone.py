@@ -84,8 +84,12 @@ def test_a_busy_kernel_is_not_called_dead(page: Page, server: Server, open_noteb
     )
     page.wait_for_function("() => window.testPanel.sessionContext.session.kernel.status === 'busy'")
     page.locator(".hw-run .hw-go").click()
-    wait_until(lambda: row(page) == "The kernel is busy with a cell.", "what is known")
+    # Some hosts answer widgets while a cell runs (subshells of ipykernel 7): then the run begins.
+    said = wait_until(
+        lambda: row(page) if "busy" in row(page) or "left" in row(page) else "", "what is known"
+    )
+    assert said == "The kernel is busy with a cell." or " of " in said
     assert page.locator(".hw-run .hw-error").is_hidden() and not button(page)[1]
     go_on.touch()
-    wait_until(lambda: "left" in row(page) or "done" in row(page), "the run to begin")
+    wait_until(lambda: "left" in row(page) or "done" in row(page), "the run to be under way")
     assert wrong == []
