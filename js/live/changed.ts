@@ -4,6 +4,7 @@
 import { all, button, keepKeys, make, setText } from "../panels/dom";
 import { headName } from "../scores/head_scores";
 import type { ChangedHead, Panel, Reads, Shows } from "../state";
+import { isOut } from "./kernel";
 import type { Lab } from "./lab";
 
 const NAMED = 8; // chips; the others are counted
@@ -36,18 +37,30 @@ export const changedHeads =
       const named = changed.slice(0, NAMED).map(([layer, head, factor]) => {
         const name = headName(scores, [layer, head]);
         const text = `${name} ×${factor} ✕`;
-        return button("chip-changed", text, `Restore ${name}`, () =>
+        const chip = button("chip-changed", text, `Restore ${name}`, () =>
           lab.set({ _scaled: changed.filter(([l, h]) => l !== layer || h !== head) }),
         );
+        chip.disabled = isOut(lab.state.kernel);
+        return chip;
       });
+      restore.disabled = isOut(lab.state.kernel);
       const more = changed.length - named.length;
       chips.replaceChildren(...named, ...(more > 0 ? [`and ${more} more`] : []));
     };
     draw();
-    return source.subscribe((changed) => {
-      if (changed.has("changed") || changed.has("scores")) draw();
-    });
+    return all(
+      source.subscribe((changed) => {
+        if (changed.has("changed") || changed.has("scores")) draw();
+      }),
+      onKernel(lab, draw),
+    );
   };
+
+/** Call back when the kernel came or went: what asks it for something is off without it. */
+export const onKernel = (lab: Lab, act: () => void): (() => void) =>
+  lab.subscribe((changed) => {
+    if (changed.has("kernel")) act();
+  });
 
 /** The button beside the head's name: off, or on again. */
 export const turnOff =
@@ -66,7 +79,7 @@ export const turnOff =
     const draw = (): void => {
       const { selected } = source.state;
       const count = selected.length > 1 ? ` ${selected.length}` : "";
-      off.disabled = !selected.length;
+      off.disabled = !selected.length || isOut(lab.state.kernel);
       const on = selected.length > 0 && isOff();
       setText(off, on ? `Turn${count} on` : `Turn${count} off`);
       off.title = on
@@ -74,9 +87,12 @@ export const turnOff =
         : "Multiply the selected heads' outputs by 0, and see what that does";
     };
     draw();
-    return source.subscribe((changed) => {
-      if (changed.has("selected") || changed.has("changed")) draw();
-    });
+    return all(
+      source.subscribe((changed) => {
+        if (changed.has("selected") || changed.has("changed")) draw();
+      }),
+      onKernel(lab, draw),
+    );
   };
 
 /** A slider for the factor of the selected heads. */
@@ -100,7 +116,7 @@ export const scaleBy =
       const { selected, changed } = source.state;
       const last = selected[selected.length - 1];
       const now = last && changed.find(([l, h]) => l === last[0] && h === last[1]);
-      factor.disabled = !last;
+      factor.disabled = !last || isOut(lab.state.kernel);
       factor.value = String(now ? now[2] : 1);
       write();
     };
@@ -109,5 +125,6 @@ export const scaleBy =
       source.subscribe((changed) => {
         if (changed.has("selected") || changed.has("changed")) draw();
       }),
+      onKernel(lab, draw),
     );
   };

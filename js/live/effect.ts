@@ -4,6 +4,7 @@
 import { all, button, make, setText } from "../panels/dom";
 import type { Reads } from "../state";
 import { scaleBy } from "./changed";
+import { isOut } from "./kernel";
 import type { Effect, Lab, Measured } from "./lab";
 
 export const effect =
@@ -24,7 +25,7 @@ export const effect =
     const draw = (): void => {
       const { _effect: effect } = lab.state;
       const { changed, selected } = source.state;
-      measure.disabled = !changed.length;
+      measure.disabled = !changed.length || isOut(lab.state.kernel);
       setText(note, noteText(changed.length, selected.length, effect));
       note.hidden = !note.textContent;
       setText(error, effect.error ?? "");
@@ -38,7 +39,7 @@ export const effect =
     return all(
       scaleBy(lab, source)(scale),
       lab.subscribe((changed) => {
-        if (changed.has("_effect") || changed.has("prompt")) draw();
+        if (changed.has("_effect") || changed.has("prompt") || changed.has("kernel")) draw();
       }),
       source.subscribe((changed) => {
         if (changed.has("selected") || changed.has("changed")) draw();

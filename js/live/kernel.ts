@@ -14,6 +14,9 @@ interface HostSignal {
   connect(slot: () => void): unknown;
   disconnect(slot: () => void): unknown;
 }
+/** Can nothing be asked of it now? */
+export const isOut = (kernel: KernelState): boolean => kernel === "gone" || kernel === "away";
+
 /** The part of JupyterLab's kernel connection that is read; other hosts have none. */
 interface HostKernel {
   readonly status?: string;

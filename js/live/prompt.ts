@@ -1,6 +1,7 @@
 // A prompt that is typed: its tokens, and what comes next before and after heads were changed.
 
 import { all, button, keepKeys, make, refill, setText } from "../panels/dom";
+import { isOut } from "./kernel";
 import type { Lab, Prediction } from "./lab";
 import { visible } from "./tokens";
 
@@ -37,7 +38,8 @@ export const prompt =
     el.append(box, tokens, error, next, note);
 
     const draw = (): void => {
-      const { _reading: read, target } = lab.state;
+      const { _reading: read, target, kernel } = lab.state;
+      box.disabled = isOut(kernel);
       setText(error, read.error ?? "");
       error.hidden = !read.error;
       tokens.replaceChildren(
@@ -58,7 +60,8 @@ export const prompt =
     };
     draw();
     const stop = lab.subscribe((changed) => {
-      if (["_reading", "target", "prompt"].some((name) => changed.has(name as never))) draw();
+      if (["_reading", "target", "prompt", "kernel"].some((name) => changed.has(name as never)))
+        draw();
     });
     return all(() => clearTimeout(typing), stop);
   };

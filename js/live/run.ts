@@ -4,6 +4,7 @@
 import { all, button, keepKeys, make, setText } from "../panels/dom";
 import { popup } from "../panels/popup";
 import type { Panel, Shows } from "../state";
+import { isOut } from "./kernel";
 import type { Lab, RunState } from "./lab";
 import { optionField } from "./option";
 import { pastRuns } from "./past";
@@ -169,7 +170,7 @@ export const run =
     const draw = (): void => {
       const { state } = lab;
       const { asked, _offer: offer, _state: now } = state;
-      const [busy, out] = [isRunning(now), state.kernel === "gone" || state.kernel === "away"];
+      const [busy, out] = [isRunning(now), isOut(state.kernel)];
       for (const part of [method, prompts, changed]) part.follow();
       const which = asked.length === 1 ? asked[0] : `${asked.length} tasks`;
       score.say(`Score: ${which}`, `The next run scores ${asked.join(", ")}`);

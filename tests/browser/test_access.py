@@ -218,7 +218,7 @@ def test_the_selected_heads_are_a_table_with_headers(context: BrowserContext, pa
                 abs(float(text.replace("−", "-")) - means[t, layer, head])
                 < 0.006 * abs(means[t]).max()
             )
-    table = view.root.get_by_role("table", name="")
+    table = view.root.locator(".hw-table-box").get_by_role("table")
     assert table.get_by_role("columnheader").all_text_contents() == rows[0]
     assert table.get_by_role("rowheader").all_text_contents() == ["L1 H2", "L3 H4"]
     assert view.root.locator(".hw-table thead th[scope=col]").count() == 5

@@ -295,9 +295,9 @@ def test_the_maps_stand_at_one_place_whatever_is_chosen_above(
     def note(what: str) -> None:
         view.drawn()
         boxes = view.root.evaluate(
-            """(root) => ['.hw-controls', '.hw-maps', '.hw-distribution', '.hw-value'].map((s) => {
+            """(root) => ['.hw-controls', '.hw-view', '.hw-distribution', '.hw-value'].map((s) => {
                 const { x, y, width, height } = root.querySelector(s).getBoundingClientRect();
-                return s === '.hw-controls' ? [y, height] : s === '.hw-maps' ? y : [x, y, width];
+                return s === '.hw-controls' ? [y, height] : s === '.hw-view' ? y : [x, y, width];
             })"""
         )
         places[what] = boxes
