@@ -163,6 +163,7 @@ def test_the_top_heads_of_a_task_matter_more_to_it_than_the_control(bench: Bench
     bench.kernel.run("lab.selected = lab.scores.top('Math', 8)")
     wait_until(lambda: bench.view.text("selected").startswith("8 selected"), "the selection")
     head = bench.page.locator(".hw-inspector")
+    head.get_by_role("tab", name="Scores").click()
     wait_until(lambda: "gradient · Math" in head.inner_text(), "its rank", 180)
     head.get_by_role("tab", name="Words").click()
     wait_until(lambda: "Amplifies anywhere" in head.inner_text(), "its salient tokens", 180)
