@@ -75,7 +75,7 @@ TEXTS = (
     "choice-name",
     "chip",
     "view-tab",
-    "icon",
+    "menu .hw-icon",
     "value",
     "bar-title",
     "label-x",
