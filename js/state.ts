@@ -49,7 +49,9 @@ export interface Shown {
   readonly inspector: boolean;
   /** The inspector's tab that was opened last. */
   readonly tab: string;
-  /** Does the inspector stand beside the maps, so that it needs no card over them? */
+  /** Is there room for the inspector beside the maps? */
+  readonly beside: boolean;
+  /** Does it stand there, open, so that the maps need no card over them? */
   readonly docked: boolean;
   /** Heads whose outputs are scaled: layer, head, factor. */
   readonly changed: readonly ChangedHead[];

@@ -87,6 +87,7 @@ export function createStore(
     agreeing: false,
     inspector: true,
     tab: "scores",
+    beside: false,
     docked: false,
     changed: [],
     textScale: 1,

@@ -60,6 +60,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       root.classList.toggle("hw-under", width < BESIDE);
       root.classList.toggle("hw-alone", !store.state.inspector);
       store.show({
+        beside: width >= BESIDE,
         docked: width >= BESIDE && store.state.inspector,
         width: main.clientWidth,
         ratio: (window.devicePixelRatio || 1) * store.state.textScale,

@@ -27,7 +27,7 @@ export interface Extras {
   readonly tabs: readonly Tab[];
 }
 
-type Source = Reads<Asked | "point" | "selected" | "inspector" | "docked" | "tab"> &
+type Source = Reads<Asked | "point" | "selected" | "inspector" | "beside" | "docked" | "tab"> &
   Draws &
   Shows<"inspector" | "tab">;
 
@@ -70,13 +70,13 @@ export const inspector =
 
     const draw = (): void => {
       const { state } = source;
-      const { scores: loaded, inspector: open, docked } = state;
+      const { scores: loaded, inspector: open, beside, docked } = state;
       el.classList.toggle("hw-closed", !open);
       inside.hidden = !open;
       toggle.title = open ? "Close the inspector: the maps get its room" : "Open the inspector";
       toggle.setAttribute("aria-label", open ? "Close the inspector" : "Open the inspector");
       toggle.setAttribute("aria-expanded", String(open));
-      setText(toggle, open ? (docked ? "»" : "▾") : docked ? "«" : "▸ Inspector");
+      setText(toggle, open ? (beside ? "»" : "▾") : beside ? "«" : "▸ Inspector");
       const picture = source.picture();
       const shown = loaded && inspected(state);
       setText(name, loaded && shown ? headName(loaded, shown.head) : "No head");
@@ -92,9 +92,18 @@ export const inspector =
     draw();
     const stop = source.subscribe((changed) => {
       if (
-        (["point", "selected", "inspector", "docked", "tab", "scores", "picture"] as const).some(
-          (part) => changed.has(part),
-        )
+        (
+          [
+            "point",
+            "selected",
+            "inspector",
+            "beside",
+            "docked",
+            "tab",
+            "scores",
+            "picture",
+          ] as const
+        ).some((part) => changed.has(part))
       )
         draw();
     });

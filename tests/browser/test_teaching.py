@@ -156,7 +156,7 @@ def test_text_of_any_size_keeps_maps_sharp_and_the_pointer_on_its_head(
     assert view.selected() == [(11, 7)]
     view.hover(3, 2)
     assert view.card().startswith("L3 H2")
-    assert overlap(box(view.root.locator(".hw-card")), box(view.root)) > 0
+    assert overlap(box(view.root.locator(".hw-inspector .hw-card")), box(view.root)) > 0
     assert wrong == []
 
 

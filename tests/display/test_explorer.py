@@ -372,7 +372,7 @@ def test_a_closed_explorer_is_kept_by_nobody(scores: hw.HeadScores) -> None:
 def test_the_bundle_is_small() -> None:
     assert (
         sum((assets.STATIC / name).stat().st_size for name in ("widget.js", "widget.css"))
-        <= 150_000
+        <= 160_000  # of which pages have the same: they have no bundle of their own
     )
 
 

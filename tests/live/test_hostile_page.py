@@ -25,7 +25,7 @@ from tests.support.page import PageEnd, held_by, pages, shown_by
 
 FROM_PAGE = {
     *("selected", "hover", *settings.NAMES),
-    *("method", "options", "asked", "prompts", "prompt", "target", "_scaled"),
+    *("method", "options", "asked", "prompts", "prompt", "target", "_scaled", "heed_gates"),
 }
 
 
