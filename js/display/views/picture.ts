@@ -11,8 +11,8 @@ export interface Panel {
   /** The number of every head, or its class: a place in the legend. */
   readonly values: ScoreMap | Uint16Array;
   readonly passes: Uint8Array | null;
-  /** Which heads were not measured; null: all were. */
-  readonly missing: Uint8Array | null;
+  /** Which heads were not measured; null or absent: all were. */
+  readonly missing?: Uint8Array | null;
   /** The place of every value among 256 colours, where it is known without its value. */
   readonly places?: Uint8ClampedArray | null;
   readonly task: string | null;
