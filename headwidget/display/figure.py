@@ -176,7 +176,7 @@ def _hatch(axes: Axes, panel: Panel, picture: Picture) -> None:
     if not len(rows):
         return
     if missing.all():
-        place = {"transform": axes.transAxes, "ha": "center", "va": "center"}
+        place: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "center"}
         axes.text(0.5, 0.5, "Not scored yet", fontsize=TICK, color=GREY, **place)
         return
     squares = [Rectangle((x - 0.5, y - 0.5), 1, 1) for y, x in zip(rows, columns)]

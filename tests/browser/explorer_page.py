@@ -129,11 +129,13 @@ class ExplorerPage:
     def titles(self) -> list[str]:
         """What each map is called, "Math (Always)"; what is written is in ``names``."""
         maps = self.seen(".hw-maps .hw-map")
-        return maps.evaluate_all("(all) => all.map((map) => map.ariaLabel)")
+        titles: list[str] = maps.evaluate_all("(all) => all.map((map) => map.ariaLabel)")
+        return titles
 
     def names(self) -> list[tuple[str, str]]:
         """What is written above each map: its task and, of several, which of its maps it is."""
-        return self.seen(".hw-maps .hw-map").evaluate_all(_NAMES)
+        names: list[tuple[str, str]] = self.seen(".hw-maps .hw-map").evaluate_all(_NAMES)
+        return names
 
     def counts(self) -> list[str]:
         """What stands beside each title."""
