@@ -19,7 +19,7 @@ class Portions:
     Scores do not depend on how prompts are split, up to rounding. One instance serves all
     tasks of a run. ``clock`` gives seconds and exists for tests.
 
-    >>> seconds = iter([0.0, 0.0, 0.2, 0.2, 1.0, 1.0])
+    >>> seconds = iter([0.0, 0.0, 0.2, 0.2, 0.2, 1.0, 1.0, 1.0, 1.2])
     >>> list(Portions(clock=lambda: next(seconds))([[0, 1, 2, 3, 4, 5]]))
     [[0], [1, 2, 3, 4], [5]]
     """
