@@ -51,6 +51,8 @@ class Plain:
         self.projections = [self.part("projection", row) for row in rows]
         self.shape = (len(self.projections), self.heads)
         self._untouched: dict[Encoded, Seen] = {}
+        self._off: dict[tuple[Encoded, int, int], Seen] = {}
+        self._gated: dict[tuple[Encoded, bytes], Tensor] = {}
         self._unembedding: Tensor | None = None
 
     def part(self, name: str, row: int = 0) -> nn.Module:
@@ -64,8 +66,7 @@ class Plain:
         seen = Seen()
         with ExitStack() as stack:
             stack.enter_context(self.held.as_computed())
-            stack.enter_context(evaluating(self.held.module))
-            stack.enter_context(evaluating(self.held.base))
+            stack.enter_context(evaluating(self.held.module, self.held.base))
             for row, projection in enumerate(self.projections):
                 stack.enter_context(self._last_hooks(row, projection, seen, change))
             stack.enter_context(self._watched_tail(seen))
@@ -128,9 +129,22 @@ class Plain:
 
     @torch.no_grad()
     def gated(self, example: Encoded, gates: np.ndarray) -> Tensor:
-        """Logits (seq, vocabulary) with each head's z multiplied by its gate (layer, head)."""
-        factors = torch.tensor(gates)
-        return self.run(example.ids, multiplied(factors)).logits
+        """Logits (seq, vocabulary) with each head's z multiplied by its gate (layer, head).
+
+        Kept, as is what ``off`` gives: several definitions ask for the same.
+        """
+        key = example, gates.tobytes()
+        if key not in self._gated:
+            self._gated[key] = self.run(example.ids, multiplied(torch.tensor(gates))).logits
+        return self._gated[key]
+
+    @torch.no_grad()
+    def off(self, example: Encoded, row: int, head: int) -> Seen:
+        """The forward with one head's z at zero."""
+        key = example, row, head
+        if key not in self._off:
+            self._off[key] = self.run(example.ids, without(row, head))
+        return self._off[key]
 
     def z_width(self) -> int:
         """How many numbers an output projection takes."""
@@ -149,9 +163,12 @@ class Plain:
         scores = np.zeros((len(examples), *self.shape))
         for run, example in enumerate(examples):
             for row, head in np.ndindex(*self.shape):
-                off = without(row, head, fill, example.at if where == "last" else None)
-                with torch.no_grad():
-                    logits = self.run(example.ids, off).logits
+                if fill is None and where == "all":
+                    logits = self.off(example, row, head).logits
+                else:
+                    off = without(row, head, fill, example.at if where == "last" else None)
+                    with torch.no_grad():
+                        logits = self.run(example.ids, off).logits
                 scores[run, row, head] = self.log_p(example) - float(
                     log_probability(logits, example)
                 )
@@ -197,8 +214,7 @@ class Plain:
         for run, example in enumerate(examples):
             seen = self.untouched(example)
             for row, head in np.ndindex(*self.shape):
-                with torch.no_grad():
-                    off = self.run(example.ids, without(row, head)).written[row]
+                off = self.off(example, row, head).written[row]
                 for i, at in enumerate(example.at):
                     if example.foil is not None and i != example.parting:
                         continue
@@ -272,19 +288,21 @@ class Plain:
 
 
 @contextmanager
-def evaluating(outer: nn.Module) -> Iterator[None]:
+def evaluating(*outer: nn.Module) -> Iterator[None]:
     """Every module in evaluation mode, and then as it was.
 
     bitsandbytes packs the weights of a layer in evaluation mode, so that it gives no gradients
     from then on. It has nothing else that depends on the mode, and stays in training mode.
     """
-    before = [(m, m.training) for m in outer.modules()]
-    for m, _ in before:
-        m.training = type(m).__name__ == "Linear4bit"
+    modules = {m for part in outer for m in part.modules()}
+    wanted = {m: type(m).__name__ == "Linear4bit" for m in modules}
+    before = {m: m.training for m in modules if m.training is not wanted[m]}
+    for m in before:
+        m.training = wanted[m]
     try:
         yield
     finally:
-        for m, training in before:
+        for m, training in before.items():
             m.training = training
 
 
