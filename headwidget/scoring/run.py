@@ -14,9 +14,9 @@ import numpy.typing as npt
 import torch
 
 from headwidget.models import Model, hooks
-from headwidget.scores import HeadScores, chance
+from headwidget.scores import HeadScores
 from headwidget.scores.record import Dropped, Record, TaskRecord, digest
-from headwidget.scoring import facts, trust
+from headwidget.scoring import doubts, facts, trust
 from headwidget.scoring.batch import answered, plan
 from headwidget.scoring.contract import Chunk, Job, Portioned, Report, TaskReport
 from headwidget.scoring.encode import Encoded, EncodedTask
@@ -402,9 +402,17 @@ class Scoring:
             made_from=tuple(digest(e.label) for e in task.examples) if fitted else (),
         )
         record = TaskRecord.from_json({**measured.to_json(), **report.record})
-        warnings = [record.warning, self._chance_warning(accuracy), *disturbances]
+        chance = doubts.no_better_than_chance(accuracy, self.method.chance_consequence)
+        warnings = [record.warning, chance, self.few_right(task.name, accuracy), *disturbances]
         text = " ".join(warning for warning in warnings if warning)
         return dataclasses.replace(record, warning=text or None)
+
+    def few_right(self, name: str, accuracy: TaskRecord) -> str | None:
+        """A sentence where the model answers (nearly) none of a task's prompts right."""
+        asked = [source.examples for source in self.sources if source.name == name]
+        model = self.model
+        continues = not (model.encoder or model.encoder_decoder or model.classifier)
+        return doubts.few_right(accuracy, asked[0] if asked else (), continues=continues)
 
     def _task_accuracy(self, task: EncodedTask, begun: list[int]) -> TaskRecord:
         """How well the model does a task: measured before, reported, or seen while scoring."""
@@ -417,14 +425,6 @@ class Scoring:
             return TaskRecord()
         right = self._score_store.correct(task.name)
         return facts.accuracy([task.examples[i] for i in asked], right[:, asked])
-
-    def _chance_warning(self, accuracy: TaskRecord) -> str | None:
-        """A sentence where the model does no better than a coin on the task's foils."""
-        if accuracy.beats_foil is None or accuracy.foils is None:
-            return None
-        return chance.foil_warning(
-            accuracy.beats_foil, accuracy.foils, self.method.chance_consequence
-        )
 
 
 def _only(task: EncodedTask, kept: Sequence[int]) -> EncodedTask:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -36,7 +37,8 @@ def score(
     ``"gating"``, ``"relations"``, ``"patterns"``, or one that was added with
     :func:`headwidget.register_method`. Further keywords are the method's own options
     (``replace="mean"``, …). ``only_correct`` leaves out prompts whose answer is not the
-    model's own first choice. Ctrl-C gives what is done so far, marked partial.
+    model's own first choice. Ctrl-C gives what is done so far, marked partial. A task of which
+    the model answers (nearly) nothing right gives a warning with the likely cause.
 
     >>> import headwidget as hw
     >>> examples = [("The capital of France is", " Paris"), ("The capital of Italy is", " Rome")]
@@ -62,7 +64,11 @@ def score(
             partial = True
             if not any(scoring.begun(task) for task in scoring.tasks):
                 raise
-    return scoring.scores(partial=partial)
+    scores = scoring.scores(partial=partial)
+    for name in scores.tasks:
+        if sentence := scoring.few_right(name, scores.record.task(name)):
+            warnings.warn(f"task {name!r}: {sentence}", stacklevel=2)
+    return scores
 
 
 def prepare(
