@@ -19,8 +19,9 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from benchmarks.browser import both, chromium, kept, load
+from headwidget.scoring.portions import YOUNG
 from tests.browser.conftest import Kernel, jupyter, run_notebook
-from tests.browser.hosts import wait_until
+from tests.browser.hosts import Server, wait_until
 
 PROMPTS, BATCH, CHUNKS, REPEATS = 120, 4, 16, 3
 SHOWN, GAP = 20, 0.5
@@ -76,6 +77,43 @@ async def run(chunks, pictures):
     await lab.run(prompts=chunks * {BATCH}).done
 lab
 """
+
+STUDENT = """
+import headwidget as hw
+lab = hw.live(hw.load(), prompts=6)
+painted, hear = [], lab._on_message
+
+def hearing(widget, content, buffers):
+    if content.get("ask") == "painted":
+        painted.append(content["at"] / 1000)
+    hear(widget, content, buffers)
+
+lab._on_message = hearing
+lab
+"""
+MOST_FIRST_CELLS, MOST_APART = 1500, 1000  # ms
+
+# From a click on Run to the frame in which the first cell stands.
+_FIRST_CELLS = """async () => {
+    const view = document.querySelector('.hw-view');
+    const empty = () => view.classList.contains('hw-unscored-all');
+    const start = performance.now();
+    document.querySelector('.hw-run .hw-go').click();
+    const changed = (now) => new Promise((done) => {
+        if (now()) return done();
+        const look = () => { if (now()) { observer.disconnect(); done(); } };
+        const observer = new MutationObserver(look);
+        observer.observe(view, { attributes: true });
+    });
+    await changed(empty); // the scores of the run before are cleared
+    await changed(() => !empty());
+    await new Promise((done) => requestAnimationFrame(() => {
+        const { port1, port2 } = new MessageChannel();
+        port1.onmessage = done;
+        port2.postMessage(0);
+    }));
+    return performance.now() - start;
+}"""
 
 # From a key to the frame in which the predictions of the new text stand.
 _TYPE = """async (text) => {
@@ -152,9 +190,29 @@ def show() -> None:
             "",
             MOST_TYPED,
         )
-        print(f"\nLoad {load()} as this ends.\n")
         kernel.close()
         page.evaluate("() => window.testPanel.sessionContext.shutdown()")
+        student(page, server)
+        print(f"\nLoad {load()} as this ends.\n")
+
+
+def student(page: Page, server: Server) -> None:
+    """Two tasks of six prompts, gradient: how soon cells come, and how far pictures are apart."""
+    kernel = run_notebook(page, server, server.write(STUDENT), seconds=180)
+    kernel.until(THREADS, lambda names: names == [], 60)  # what is done while the lab is idle
+    first, apart = [], []
+    for _ in range(REPEATS):
+        kernel.run("painted.clear()")
+        first.append(page.evaluate(_FIRST_CELLS))
+        kernel.until("lab.state", lambda state: state == "done", 300)
+        times = kernel.value("painted")
+        young = [at for at in times if at - times[0] < YOUNG]
+        apart += [1000 * (after - before) for before, after in itertools.pairwise(young)]
+    each = ", ".join(f"{ms:.0f}" for ms in first)
+    line("a click on Run to the first cell painted, ms", first, each, MOST_FIRST_CELLS)
+    line("pictures apart in a run's first ten seconds, ms", apart, "", MOST_APART)
+    kernel.close()
+    page.evaluate("() => window.testPanel.sessionContext.shutdown()")
 
 
 def costs(kernel: Kernel) -> list[float]:

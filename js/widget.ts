@@ -15,6 +15,7 @@ import { card } from "./panels/card";
 import { chips } from "./panels/chips";
 import { controls } from "./panels/controls";
 import { make } from "./panels/dom";
+import { keepFocus } from "./panels/focus";
 import { grid } from "./panels/grid";
 import { header } from "./panels/header";
 import { help } from "./panels/help";
@@ -102,6 +103,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       root.addEventListener(end, measure, { signal });
     root.addEventListener("keydown", (event) => press(event, store), { signal });
     undoing(root, store, signal);
+    keepFocus(root, signal);
     // One frame more: what is painted must still reach the screen.
     afterPaint(() => afterPaint(later));
     // What stands below or comes when asked for: built when the first frame was painted.

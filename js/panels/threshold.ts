@@ -71,9 +71,10 @@ export const threshold =
     });
     clear.setAttribute("aria-label", "Clear");
     const unit = make("span", "unit");
-    const rule = choice("Threshold", RULES, (name) =>
-      source.sync({ rule: name, threshold: kept.of({ ...source.state, rule: name }) }),
-    );
+    const rule = choice("Threshold", RULES, (name) => {
+      kept.note(source.state); // what came after the last frame, too
+      source.sync({ rule: name, threshold: kept.of({ ...source.state, rule: name }) });
+    });
     el.append(
       rule.el,
       make("div", "threshold", unit, line.el),

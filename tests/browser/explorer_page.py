@@ -1,7 +1,8 @@
 """What a user does with an explorer on a page, and what they see: shared by the browser tests.
 
-The page draws in its next frame. So whatever reads a page here first lets the frames pass
-that are due, and whatever acts on it lets them pass afterwards.
+The page draws in its next frame, and after a change of its size in the one after that. So
+whatever reads a page here first lets the frames pass that are due, and whatever acts on it lets
+them pass afterwards.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from playwright.sync_api import BrowserContext, Locator, Page, Position
 
 READY = ".hw-root[data-ready='1']"
 SECONDS = 30
-"""How long a page may take for two frames."""
+"""How long a page may take for three frames."""
 FRAMES = f"""() => new Promise((done, fail) => {{
     const late = setTimeout(() => fail(new Error('no frame in {SECONDS} s')), {SECONDS * 1000});
-    requestAnimationFrame(() => requestAnimationFrame(() => {{ clearTimeout(late); done(); }}));
+    const passed = () => {{ clearTimeout(late); done(); }};
+    requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(passed)));
 }})"""
 
 _CELLS = """(canvas) => {
