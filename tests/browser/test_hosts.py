@@ -64,8 +64,8 @@ def plain(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 
 def try_by_hand(view: ExplorerPage) -> None:
-    """What needs no kernel: maps in colour, a slider that dims, a card on hover, a click
-    that selects [5, 6] and nothing else."""
+    """What needs no kernel: maps in colour, lines that are dragged, a card on hover, a preset,
+    undo, the tour, and a click that selects [5, 6]. All else is as it was before."""
     view.root.scroll_into_view_if_needed()
     assert view.shape() == (6, 8)
     assert len({tuple(cell[:3]) for cell in view.cells()}) > 5, "a heatmap has many colours"
@@ -77,6 +77,22 @@ def try_by_hand(view: ExplorerPage) -> None:
     assert view.marked() == 0
     view.hover(4, 3)
     wait_until(lambda: "L9 H3" in view.card(), "the card")
+    view.show_view("Agreement")
+    wait_until(lambda: len(view.titles()) == 6, "three maps a task")
+    view.drag_line("agreement", 0.3)
+    assert "≥" in "".join(view.titles())
+    view.open_menu("Presets").get_by_role("button", name="Top 10", exact=True).click()
+    wait_until(lambda: view.threshold() == "10", "the preset's threshold")
+    view.page.keyboard.press("Escape")  # the menu
+    view.plot().focus()
+    for _ in range(3):
+        view.press("Control+z")
+    wait_until(lambda: (view.threshold(), len(view.titles())) == ("", 2), "undo, step by step")
+    view.press("?")
+    view.root.get_by_role("dialog", name="Help").get_by_role("button", name="tour").click()
+    said = view.root.locator(".hw-tour-box")
+    wait_until(said.is_visible, "the tour")
+    said.press("Escape")
     view.click(2, 6)
     view.page.mouse.move(2, 2)
     wait_until(lambda: not view.card() and view.marked() > 0, "the selected head's outline")
