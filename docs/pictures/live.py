@@ -1,75 +1,56 @@
-"""Takes docs/images/live-light.png and live-dark.png, in a real JupyterLab.
-
-The model is the embedded one.
-
-    python -m docs.pictures.live [folder]
-"""
+"""The lab in JupyterLab: three heads off take Paris from 77% to 14%, beside random heads."""
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser
 
-from benchmarks.browser import chromium
-from tests.browser.conftest import jupyter, run_notebook
+from docs.pictures.camera import SCHEMES, WIDTH, picture, save
+from docs.pictures.lab_page import OUTPUT, notebook, show_in
 from tests.browser.hosts import wait_until
 
+HEADS = [(23, 4), (29, 1), (23, 1)]
+"""The best three heads for capitals; docs/live.md names them, with what is measured."""
 CODE = """
 import headwidget as hw
 model = hw.load()
-lab = hw.live(model, "math-syntax", prompt="The capital of France is", prompts=16)
+relations = {task.name: task for task in hw.tasks.suite("relations")}
+pairs = relations["country to capital"].examples
+capitals = hw.Task("Capitals", [
+    (f"The capital of {country.prompt} is", country.answer, other.answer)
+    for country, other in zip(pairs, pairs[7:])
+])
+math = hw.tasks.suite("math-syntax")[0]
+lab = hw.live(model, [capitals, math], "attribution", prompt="The capital of France is")
 lab
+"""
+KNOCK_OUT = """
+best = lab.scores.top("Capitals", 3)
+gates = np.ones(model.shape)
+for layer, head in best:
+    gates[layer, head] = 0
+lab.rule, lab.selected, lab.gates = "elbow", best[::-1], gates
+lab.wait()
+lab.measure()
 """
 
 
-def shoot(folder: Path, width: int = 960) -> list[Path]:
-    """The lab in both themes: a run, a prompt, a head, and eight heads off beside random ones."""
+def shoot(browser: Browser, folder: Path) -> list[Path]:
+    """live-light.png and live-dark.png: a run, its best three heads off, the effect measured."""
     pictures = []
-    with (
-        tempfile.TemporaryDirectory() as place,
-        jupyter(Path(place)) as server,
-        chromium() as browser,
-    ):
-        page = browser.new_context(
-            viewport={"width": width + 120, "height": 2600}, device_scale_factor=1.5
-        ).new_page()
-        kernel = run_notebook(page, server, server.write(CODE), seconds=180)
-        kernel.run("lab.run()")
-        kernel.until("lab.state", lambda state: state == "done", 180)
-        kernel.run("lab.threshold = 0.1; lab.selected = lab.scores.top('Math', 8)[::-1]")
-        page.get_by_role("button", name="Turn 8 off").click()
-        kernel.until("int((lab.gates == 0).sum())", lambda count: count == 8)
-        page.get_by_role("button", name="Measure on tasks").click()
+    with notebook(browser, CODE, WIDTH) as (page, kernel):
+        kernel.run("import numpy as np; lab.run()")
+        kernel.until("lab.state", lambda state: state == "done", 240)
+        kernel.run(KNOCK_OUT)
+        best = kernel.value("[tuple(map(int, head)) for head in best]")
+        assert best == HEADS, f"the best heads are {best} now: say so in docs/live.md"
         kernel.until("lab.effect.get('done')", lambda done: done is True, 240)
-        wait_until(
-            lambda: "Amplifies anywhere" in page.locator(".hw-head").inner_text(),
-            "salient tokens",
-            60,
-        )
-        for theme in ("Light", "Dark"):
-            page.evaluate(
-                "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
-                f"JupyterLab {theme}",
-            )
-            root = page.locator(f".hw-root[data-scheme={theme.lower()}]")
-            wait_until(root.count, "the theme", 60)
-            pictures.append(whole(page, folder / f"live-{theme.lower()}.png"))
-        kernel.close()
-        page.evaluate("() => window.testPanel.sessionContext.shutdown()")
+        page.get_by_role("tab", name="Effect").click()
+        table = page.locator(".hw-effect-table tbody tr")
+        wait_until(lambda: table.count() == 2, "the effect on both tasks", 60)
+        for scheme in SCHEMES:
+            show_in(page, scheme)
+            shot = picture(page, page.locator(OUTPUT))
+            pictures.append(save(shot, folder / f"live-{scheme}.png"))
     return pictures
-
-
-def whole(page: Page, path: Path) -> Path:
-    """The widget, all of it."""
-    page.mouse.move(2, 2)
-    page.evaluate("() => document.activeElement?.blur()")
-    page.locator(".hw-root").screenshot(path=path)
-    return path
-
-
-if __name__ == "__main__":
-    for picture in shoot(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/images")):
-        print(picture, picture.stat().st_size // 1024, "KB")
