@@ -88,7 +88,9 @@ def try_by_hand(view: ExplorerPage) -> None:
         view.press("Control+z")
     wait_until(lambda: (view.threshold(), len(view.titles())) == ("", 2), "undo, step by step")
     view.press("?")
-    view.root.get_by_role("dialog", name="Help").get_by_role("button", name="Start the tour").click()
+    view.root.get_by_role("dialog", name="Help").get_by_role(
+        "button", name="Start the tour"
+    ).click()
     said = view.root.locator(".hw-tour-box")
     wait_until(said.is_visible, "the tour")
     said.press("Escape")
