@@ -6,7 +6,7 @@ Plain Python, before any forward.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -61,6 +61,12 @@ class EncodedTask:
     """How many prompts are tokenised differently together with their answer."""
     held_out: tuple[int, ...] = ()
     """Indices of the examples that no method may be fitted on."""
+
+    def only(self, chosen: Sequence[int]) -> EncodedTask:
+        """The same task with only the chosen examples."""
+        held_out = tuple(new for new, old in enumerate(chosen) if old in self.held_out)
+        examples = tuple(self.examples[i] for i in chosen)
+        return replace(self, examples=examples, held_out=held_out)
 
 
 def has_foil(examples: Sequence[Encoded]) -> npt.NDArray[np.bool_]:

@@ -169,7 +169,7 @@ class Scoring:
         if self.method.together or not done or not runs_are_examples:
             return tasks, None
         left = [i for i in range(len(task.examples)) if i not in done]
-        return [_only(task, left)], left
+        return [task.only(left)], left
 
     def _sources_of(
         self, tasks: Sequence[EncodedTask], left: Sequence[int] | None
@@ -180,7 +180,7 @@ class Scoring:
         named = [source for source in self.sources if source.name == tasks[0].name]
         if left is None or self.method.encode is not None:
             return tuple(named)
-        return tuple(_only_source(source, left) for source in named)
+        return tuple(source.only(left) for source in named)
 
     def _renumbered(self, chunk: Chunk, rest: EncodedTask, left: Sequence[int]) -> Chunk:
         chunk = self._checker.chunk(chunk, rest, [example.label for example in rest.examples])
@@ -267,8 +267,8 @@ class Scoring:
                 why = "the answer is not the model's first choice"
                 self._dropped[task.name] = Dropped(why, len(wrong), tuple(wrong))
             self._accuracy[task.name] = facts.accuracy(task.examples, right)
-            tasks.append(_only(task, kept))
-            sources.append(_only_source(source, kept))
+            tasks.append(task.only(kept))
+            sources.append(source.only(kept))
         self.tasks, self.sources = tasks, sources
         self.method.check_tasks(self.model, tasks, self.options)
 
@@ -425,17 +425,3 @@ class Scoring:
             return TaskRecord()
         right = self._score_store.correct(task.name)
         return facts.accuracy([task.examples[i] for i in asked], right[:, asked])
-
-
-def _only(task: EncodedTask, kept: Sequence[int]) -> EncodedTask:
-    """A task with some of its examples."""
-    examples = tuple(task.examples[i] for i in kept)
-    held_out = tuple(new for new, old in enumerate(kept) if old in task.held_out)
-    return dataclasses.replace(task, examples=examples, held_out=held_out)
-
-
-def _only_source(source: Task, kept: Sequence[int]) -> Task:
-    """The same of a task as text."""
-    examples = [source.examples[i] for i in kept]
-    held_out = tuple(new for new, old in enumerate(kept) if old in source.held_out)
-    return Task(source.name, examples, source.category, held_out)

@@ -108,13 +108,13 @@ class Task:
             raise ValueError(f"task {self.name!r}: a sample has 1 example or more; got {count!r}.")
         rng, count = random.Random(seed), min(count, len(self))
         if not self.held_out:
-            return self._of(rng.sample(range(len(self)), count))
+            return self.only(rng.sample(range(len(self)), count))
         test, held_out = list(self.held_out), set(self.held_out)
         train = [i for i in range(len(self)) if i not in held_out]
         share = round(count * len(test) / len(self))
         if count > 1 and train:  # some of both
             share = min(max(share, 1, count - len(train)), count - 1, len(test))
-        return self._of(rng.sample(test, share) + rng.sample(train, count - share))
+        return self.only(rng.sample(test, share) + rng.sample(train, count - share))
 
     def split(self) -> tuple[Task, Task]:
         """The examples to fit on, and those held out, as two tasks of the same name.
@@ -141,8 +141,12 @@ class Task:
             (test if i in held_out else train).append(example)
         return Task(self.name, train, self.category), Task(self.name, test, self.category)
 
-    def _of(self, chosen: Iterable[int]) -> Task:
-        """The same task with only the chosen examples, in their order."""
+    def only(self, chosen: Iterable[int]) -> Task:
+        """The same task with only the chosen examples, in the task's order.
+
+        >>> Task("sums", [("1 + 1 =", " 2"), ("1 + 2 =", " 3")]).only([1]).examples[0].answer
+        ' 3'
+        """
         order = sorted(chosen)
         held_out = set(self.held_out)
         return Task(
