@@ -6,7 +6,16 @@ import type { Memo } from "../scores/memo";
 import { measuredAt } from "../scores/missing";
 import { ranks } from "../scores/rank";
 import { categoriesOf } from "../scores/threshold";
-import { arrange, axisTicks, type Layout, mapSize, SPACE, sidesOf, slotsOf } from "./layout";
+import {
+  arrange,
+  axisTicks,
+  type Layout,
+  mapSize,
+  NAME_LETTER,
+  SPACE,
+  sidesOf,
+  slotsOf,
+} from "./layout";
 import { categoryColours, coloursByPlace, css, DIMMED, type Rgb, stops } from "./palette";
 import { place } from "./scales";
 import { type Selection, selectedCells } from "./selection";
@@ -26,7 +35,6 @@ const LEFT = SPACE.axisLabel + SPACE.tickLabels; // pixels
 const [EDGE, TICKS, AXIS] = [8, 18, 18];
 /** Lines of a name, and what stands below it. */
 const [LINE, META] = [16, 16];
-const LETTER = 7.4; // about how wide a letter of a name is
 const WIDTH = 1000;
 /** What heads that were not measured are filled with. */
 const HATCHING =
@@ -66,7 +74,7 @@ function lines(words: string, room: number): string[] {
   const broken: string[] = [];
   for (const word of words.split(/(?<=\s)/)) {
     const last = broken.at(-1);
-    if (last !== undefined && (last + word.trimEnd()).length * LETTER <= room)
+    if (last !== undefined && (last + word.trimEnd()).length * NAME_LETTER <= room)
       broken[broken.length - 1] = last + word;
     else broken.push(word);
   }
@@ -180,9 +188,9 @@ function drawMap(
     }
   }
   const [w, h] = [cellWidth * across, cellHeight * down];
-  const end = endOf(panel);
+  const [end, quiet] = [endOf(panel), quietOf(panel)];
   const below = [namesOf(panel)[1], countOf(picture, panel).join(" "), end && `to ${end}`]
-    .concat(quietOf(panel))
+    .concat(quiet && `quiet: at most ${quiet}`)
     .filter((words) => words.trim())
     .join(" · ");
   const [layerName, headName] = scores!.axes;

@@ -3,6 +3,7 @@
 import { button, make, refill } from "../panels/dom";
 import { popup } from "../panels/popup";
 import type { Lab, PastRun } from "./lab";
+import { headsChanged } from "./run_text";
 
 /** The menu of past runs; its room stays while there are none. */
 export function pastRuns(lab: Lab) {
@@ -35,7 +36,7 @@ function row(lab: Lab, past: PastRun, index: number): HTMLButtonElement {
     past.tasks.length > 2 ? `${past.tasks.length} tasks` : past.tasks.join(", "),
     `${past.prompts} prompt${past.prompts === 1 ? "" : "s"}`,
     past.partial ? "stopped" : "",
-    past.heads ? `${past.heads} head${past.heads === 1 ? "" : "s"} changed` : "",
+    past.heads ? headsChanged(past.heads) : "",
     past.at,
   ];
   const text = facts.filter(Boolean).join(" · ");
