@@ -39,7 +39,7 @@ const SCREEN = 550; // CSS pixels that all maps may be high before they cost mor
 const STACKED = 190;
 /** About how wide a letter of a task's name is, and what is counted beside it, in CSS pixels. */
 export const NAME_LETTER = 7.4;
-const COUNTS = 104;
+const COUNTS = 112;
 
 export interface Layout {
   /** Tasks side by side; each has `span` maps, or 1 where there is no room for more. */
