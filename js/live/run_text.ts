@@ -1,6 +1,7 @@
 // What the run's line says: how far a run is, how it ended, and what is known of the kernel.
 
 import type { LabState, RunState } from "./lab";
+import { headsChanged } from "./past_text";
 
 /** What stands in the line, and the whole of it, shown when it is pointed at. */
 export interface Words {
@@ -13,9 +14,6 @@ export const isRunning = ({ state }: RunState): boolean =>
   state === "running" || state === "stopping";
 
 const joined = (...parts: (string | undefined)[]): string => parts.filter(Boolean).join(" · ");
-/** How many heads are changed, in words. */
-export const headsChanged = (count: number): string =>
-  `${count} head${count === 1 ? "" : "s"} changed`;
 const alike = (text: string): Words => ({ short: text, long: text });
 
 /** What is known of the kernel, where that is more than that it answers. */

@@ -129,6 +129,25 @@ def test_what_was_done_before_stop_is_kept(bench: Bench) -> None:
     assert len({tuple(cell[:3]) for cell in bench.view.cells()}) > 5, "real numbers in the map"
 
 
+def test_a_past_run_is_compared_with_the_one_shown_by_python_that_runs(bench: Bench) -> None:
+    bench.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    bench.page.locator(".hw-run-past summary").click()
+    rows = bench.page.locator(".hw-past-run")
+    assert rows.count() == bench.kernel.value("len(lab.history)") > 1
+    compare = bench.page.locator(".hw-run-past").get_by_role("button", name="Compare")
+    assert compare.count() == rows.count() - 1, "not with itself"
+    compare.first.click()
+    note = bench.page.locator(".hw-run-past .hw-option-note")
+    wait_until(lambda: (note.text_content() or "").startswith("Copied."), "the sentence")
+    text: str = bench.page.evaluate("() => navigator.clipboard.readText()")
+    assert "hw.compare(lab.history[0], lab.history[1]" in text
+    bench.page.keyboard.press("Escape")
+    imports, call = text.strip().split("\n\n")
+    bench.kernel.run(imports)
+    tasks = bench.kernel.value(f"{call}.tasks")
+    assert len(tasks) == 3 and all(task.startswith("Syntax: ") for task in tasks)
+
+
 def test_a_prompt_is_read_as_it_is_typed_and_another_target_needs_no_forward(bench: Bench) -> None:
     box = bench.page.locator(".hw-prompt textarea")
     box.click()
