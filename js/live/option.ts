@@ -11,6 +11,7 @@ interface Field {
 
 export function optionField(lab: Lab, option: Option): Field {
   const { el, follow } = control(lab, option);
+  el.title = `In Python: options={"${option.name}": …}`;
   const help = make("p", "option-note", option.help);
   return { el: make("div", "run-option", el, help), follow };
 }
@@ -21,10 +22,9 @@ function control(lab: Lab, { name, label, kind, default: usual, choices, hint }:
     const { [name]: _, ...others } = lab.state.options;
     lab.set({ options: value === null || value === usual ? others : { ...others, [name]: value } });
   };
-  const called = label === name ? name : `${label} (${name})`;
   if (kind === "choice") {
     const values = choices!.map((value) => [value, value] as const);
-    const { el, select } = choice(called, values, put);
+    const { el, select } = choice(label, values, put);
     const follow = (): void => {
       select.value = String(now());
     };
@@ -32,7 +32,7 @@ function control(lab: Lab, { name, label, kind, default: usual, choices, hint }:
   }
   const input = make("input", kind === "bool" ? "check" : "number");
   keepKeys(input);
-  const el = make("label", "choice", make("span", "choice-name", called), input);
+  const el = make("label", "choice", make("span", "choice-name", label), input);
   if (kind === "bool") {
     input.type = "checkbox";
     input.addEventListener("change", () => put(input.checked));
