@@ -82,6 +82,7 @@ def test_tasks_wrap_over_the_width_and_keep_their_names(show: Show) -> None:
     for width, columns in ((1030, 4), (560, 2), (360, 1)):
         view.page.set_viewport_size({"width": width, "height": 1000})
         wait_until(lambda: view.root.evaluate("(el) => el.clientWidth") <= width, "the width")
+        view.drawn()
         boxes = [view.plot(i).bounding_box() for i in range(16)]
         tops = [round(box["y"]) for box in boxes if box]
         assert tops.count(tops[0]) == 2 * columns

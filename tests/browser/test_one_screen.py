@@ -165,6 +165,16 @@ def test_nothing_is_wider_than_the_lab_at_any_width(screen: Screen) -> None:
         assert said.evaluate("(el) => el.scrollWidth <= el.clientWidth"), f"cut at {width}"
         box = said.bounding_box()
         assert box and box["width"] >= 180, width
+        for menu in ("score", "more", "past"):
+            opener, popup = (
+                page.locator(f".hw-run-{menu} > {part}") for part in ("summary", ".hw-popup")
+            )
+            opener.click()
+            view.drawn()
+            above, below = opener.bounding_box(), popup.bounding_box()
+            assert above and below and 0 <= below["y"] - above["y"] < 100, f"{menu} at {width}"
+            assert view.root.evaluate(_BEYOND) == [], f"{menu} at {width}"
+            page.keyboard.press("Escape")
 
 
 def test_another_head_that_is_pointed_at_stands_in_for_the_open_tab(screen: Screen) -> None:
