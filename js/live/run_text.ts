@@ -31,10 +31,11 @@ export function runText({ _state: now, _scaled: scaled, _past: runs }: Said): Wo
   const shown = scaled.length ? runs.find((run) => run.shown) : undefined;
   const then = shown && (shown.heads ? headsChanged(shown.heads) : "all heads on");
   if (isRunning(now)) {
-    const far = now.done && now.total ? `${Math.floor(now.done)} of ${now.total} ${now.unit}` : "";
+    const far = now.done && now.total ? `${Math.floor(now.done)} of ${now.total}` : "";
     const left = now.left && Number.isFinite(now.left) ? `${seconds(now.left)} left` : "";
-    const short = joined(now.what, far, left);
-    return { short, long: joined(now.method, now.what, far, left, now.detail) };
+    const short = joined([now.what, far].filter(Boolean).join(" "), left);
+    const whole = far && `${far} ${now.unit}`;
+    return { short, long: joined(now.method, now.what, whole, left, now.detail) };
   }
   const words = (text: string): Words => ({
     short: joined(text, then),

@@ -51,6 +51,16 @@ describe("the line of a run", () => {
     });
   const changed = [[13, 4, 0]] as const;
 
+  it("says how far a run is, and in the title of what", () => {
+    const far = { done: 2.5, total: 16, unit: "prompts", left: 3, method: "gradient" };
+    expect(said({ _state: { state: "running", what: "Knowledge Recall", ...far } })).toEqual({
+      short: "Knowledge Recall 2 of 16 · 3 s left",
+      long: "gradient · Knowledge Recall · 2 of 16 prompts · 3 s left",
+    });
+    expect(said({ _state: { state: "running", what: "checking the model" } }).short).toBe(
+      "checking the model",
+    );
+  });
   it("says while heads are changed whether the scores shown know of it, in a few words", () => {
     expect(said({})).toEqual({ short: "done in 56 s", long: "gradient: done in 56 s" });
     expect(said({ _scaled: changed }).short).toBe("done in 56 s · all heads on");
