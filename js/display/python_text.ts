@@ -42,9 +42,8 @@ export function pythonText(state: Shown, scores: Scores, lab: LabWords | null = 
   const gates = lab.scaled.map(
     ([layer, head, by]) => `gates[${scores.layers.indexOf(layer)}, ${head}] = ${literal(by)}\n`,
   );
-  const scaled = gates.length
-    ? `gates = ${LAB}.gates.copy()  # a row a layer, a column a head\n${gates.join("")}${LAB}.gates = gates\n`
-    : "";
+  const copied = `gates = ${LAB}.gates.copy()  # a row a layer, a column a head\n`;
+  const scaled = gates.length ? `${copied}${gates.join("")}${LAB}.gates = gates\n` : "";
   return `import headwidget as hw\n\n${call(`${LAB} = hw.live(`, words)}\n${scaled}${LAB}\n`;
 }
 
