@@ -30,6 +30,8 @@ import { createStore, type Store } from "./store";
 
 /** From this width on the inspector stands beside the maps; css/inspector.css says how wide. */
 const BESIDE = 720; // CSS pixels
+/** Narrower than this, the tools of the first line take two lines, and the run takes three. */
+const SLIM = 516;
 
 type Part = readonly [string, Panel<Store>];
 
@@ -57,6 +59,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       const scheme = schemeOf(root);
       const width = root.clientWidth;
       root.dataset.scheme = scheme;
+      root.classList.toggle("hw-slim", width < SLIM);
       root.classList.toggle("hw-narrow", width < 620);
       root.classList.toggle("hw-under", width < BESIDE);
       root.classList.toggle("hw-alone", !store.state.inspector);

@@ -6,7 +6,16 @@ import type { Memo } from "../scores/memo";
 import { measuredAt } from "../scores/missing";
 import { ranks } from "../scores/rank";
 import { categoriesOf } from "../scores/threshold";
-import { arrange, axisTicks, type Layout, mapSize, SPACE, sidesOf, slotsOf } from "./layout";
+import {
+  arrange,
+  axisTicks,
+  type Layout,
+  mapSize,
+  NAME_LETTER,
+  SPACE,
+  sidesOf,
+  slotsOf,
+} from "./layout";
 import { categoryColours, coloursByPlace, css, DIMMED, type Rgb, stops } from "./palette";
 import { place } from "./scales";
 import { type Selection, selectedCells } from "./selection";
@@ -15,9 +24,9 @@ import { countOf, endOf, namesOf, quietOf } from "./titles";
 import { viewOf } from "./views";
 import { isUnscored, type Panel, type Picture, rangeIn, scaleOf, ticksOf } from "./views/picture";
 
-/** What is saved as a drawing: the picture, and the heads that are selected in it. */
+/** What is saved as a drawing: the picture, the heads selected in it, and its size of text. */
 export interface Drawing {
-  readonly state: Selection;
+  readonly state: Selection & { readonly textScale: number };
   picture(): Picture | null;
 }
 
@@ -26,8 +35,7 @@ const LEFT = SPACE.axisLabel + SPACE.tickLabels; // pixels
 const [EDGE, TICKS, AXIS] = [8, 18, 18];
 /** Lines of a name, and what stands below it. */
 const [LINE, META] = [16, 16];
-const LETTER = 7.4; // about how wide a letter of a name is
-const WIDTH = 1000;
+const WIDTH = 1000; // pixels, of about so much room for maps and text of any size
 /** What heads that were not measured are filled with. */
 const HATCHING =
   '<defs><pattern id="not-measured" width="6" height="6" patternUnits="userSpaceOnUse" ' +
@@ -66,7 +74,7 @@ function lines(words: string, room: number): string[] {
   const broken: string[] = [];
   for (const word of words.split(/(?<=\s)/)) {
     const last = broken.at(-1);
-    if (last !== undefined && (last + word.trimEnd()).length * LETTER <= room)
+    if (last !== undefined && (last + word.trimEnd()).length * NAME_LETTER <= room)
       broken[broken.length - 1] = last + word;
     else broken.push(word);
   }
@@ -114,7 +122,7 @@ function placesOf(
 
 /** The drawing, on white, as text. Cells are vector squares, one path a colour. */
 export function svg(source: Drawing): string {
-  const { scores } = source.state;
+  const { scores, textScale } = source.state;
   const picture = source.picture();
   if (!scores || !picture?.panels.length)
     throw new Error("There is nothing to save: no task is shown.");
@@ -123,7 +131,7 @@ export function svg(source: Drawing): string {
   const { columns: wanted, span, slots, panels } = picture;
   const maps = slots ? 1 + Math.max(...slots.map(([task]) => task)) : panels.length;
   const layout = arrange({
-    ...{ width: WIDTH, ratio: 1, across, down, maps, columns: wanted, beside },
+    ...{ width: WIDTH / textScale, ratio: 1, across, down, maps, columns: wanted, beside },
     ...(span ? { span } : {}),
   });
   const { places, top, right, bottom } = placesOf(picture, layout);
@@ -140,7 +148,9 @@ export function svg(source: Drawing): string {
   const height = Math.ceil(Math.max(bottom, top + picture.legend.length * 20)) + 24;
   drawings.push(`<g fill="#666">${text(LEFT, height - 8, origin, { size: 10 })}</g>`);
   const width = Math.ceil(right + beside);
-  const size = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
+  // Laid out in less room and enlarged: larger text, and maps that fill what is left.
+  const pixels = [width, height].map((side) => Math.round(side * textScale));
+  const size = `width="${pixels[0]}" height="${pixels[1]}" viewBox="0 0 ${width} ${height}"`;
   const style = `font-family="${FONT}" fill="#222"`;
   const opening = `<svg xmlns="http://www.w3.org/2000/svg" ${size} ${style}>`;
   const hatching = panels.some((panel) => panel.missing) ? HATCHING : "";
@@ -180,9 +190,9 @@ function drawMap(
     }
   }
   const [w, h] = [cellWidth * across, cellHeight * down];
-  const end = endOf(panel);
+  const [end, quiet] = [endOf(panel), quietOf(panel)];
   const below = [namesOf(panel)[1], countOf(picture, panel).join(" "), end && `to ${end}`]
-    .concat(quietOf(panel))
+    .concat(quiet && `quiet: at most ${quiet}`)
     .filter((words) => words.trim())
     .join(" · ");
   const [layerName, headName] = scores!.axes;

@@ -14,6 +14,8 @@ export const SPACE = {
   /** Beside the maps. */
   bar: 74,
   legend: 174,
+  /** Else; the outlines of selected heads stand out so far. */
+  edge: 4,
   /** Above and below the cells of a map: its title, its ticks, and the gap to the next row. */
   around: 62,
 } as const;
@@ -22,7 +24,7 @@ export const SPACE = {
 const BAR_ABOVE = 480;
 const LEGEND_ABOVE = 1000;
 
-const LARGEST_CELL = 28;
+const LARGEST_CELL = 40;
 const LARGEST_ALONE = 48; // of one map alone
 const WIDEST = 2.5; // a cell is at most this many times as wide as high, or as high as wide
 const FLAT = 140; // CSS pixels; maps lower than this get taller cells
@@ -35,6 +37,9 @@ const LEAST_IN_GROUP = 58;
 const SCREEN = 550; // CSS pixels that all maps may be high before they cost more
 /** Maps narrower than this have their counts in a line of their own. */
 const STACKED = 190;
+/** About how wide a letter of a task's name is, and what is counted beside it, in CSS pixels. */
+export const NAME_LETTER = 7.4;
+const COUNTS = 112;
 
 export interface Layout {
   /** Tasks side by side; each has `span` maps, or 1 where there is no room for more. */
@@ -113,7 +118,7 @@ function cellsIn(
   const largest = alone ? LARGEST_ALONE : LARGEST_CELL;
   // What is above the maps and all rows of them fit a screen where they can.
   const wide = (each + SPACE.tickLabels) * columns * span;
-  const row = alone ? clamp(0.6 * wide, 480, 640) : clamp(0.5 * wide, 400, 520);
+  const row = alone ? clamp(0.6 * wide, 480, 640) : clamp(0.54 * wide, 400, 460);
   const tallest = high ?? (rows > 2 ? 192 : rows > 1 ? 240 : row);
   const whole = (pixels: number): number => Math.max(1, Math.floor(pixels * ratio));
   let cellWidth = whole(Math.min(each / across, largest));
@@ -162,9 +167,12 @@ export const mapSize = ({
   (cellHeight * down) / ratio,
 ];
 
-/** Do counts stand in a line of their own, below the name? */
-export const isStacked = (layout: Layout): boolean =>
-  layout.span > 1 || mapSize(layout)[0] < STACKED;
+/** Do counts stand in a line of their own, below names that have no room for them? */
+export function isStacked(layout: Layout, names: readonly string[] = []): boolean {
+  const longest = Math.max(0, ...names.map((name) => name.length));
+  const room = Math.max(STACKED, longest * NAME_LETTER + COUNTS);
+  return layout.span > 1 || mapSize(layout)[0] < room;
+}
 
 /** The room there is, and the grid that is drawn in it. */
 export interface Space {
@@ -186,7 +194,7 @@ export function sidesOf(
 export function layoutOf({ width, ratio, scores }: Space, picture: Picture): Layout {
   const { panels, columns, legend, tallest, slots, span = 1 } = picture;
   const [across, down] = sidesOf({ scores }, picture);
-  const beside = isAbove(width, picture) ? 0 : legend.length ? SPACE.legend : SPACE.bar;
+  const beside = isAbove(width, picture) ? SPACE.edge : legend.length ? SPACE.legend : SPACE.bar;
   const maps = slots ? 1 + Math.max(-1, ...slots.map(([task]) => task)) : panels.length;
   return arrange({ width, ratio, across, down, maps, span, columns, beside, tallest });
 }

@@ -1,4 +1,5 @@
-// Python that shows the same again: what `hw.explore` or `hw.live` would be called with.
+// Python that shows the same again: what `hw.explore`, `hw.live` or `hw.compare` would be called
+// with.
 
 import type { Scores } from "../scores/head_scores";
 import { START } from "../scores/threshold";
@@ -21,6 +22,7 @@ export interface LabWords {
 type Shown = Settings & { readonly selected: readonly (readonly [number, number])[] };
 
 const WIDE = 88; // letters in a line
+const LAB = "lab"; // the variable that holds a live explorer
 
 /** The text; with `lab`, of a live explorer. */
 export function pythonText(state: Shown, scores: Scores, lab: LabWords | null = null): string {
@@ -40,10 +42,19 @@ export function pythonText(state: Shown, scores: Scores, lab: LabWords | null = 
   const gates = lab.scaled.map(
     ([layer, head, by]) => `gates[${scores.layers.indexOf(layer)}, ${head}] = ${literal(by)}\n`,
   );
-  const scaled = gates.length
-    ? `gates = lab.gates.copy()  # a row a layer, a column a head\n${gates.join("")}lab.gates = gates\n`
-    : "";
-  return `import headwidget as hw\n\n${call("lab = hw.live(", words)}\n${scaled}lab\n`;
+  const copied = `gates = ${LAB}.gates.copy()  # a row a layer, a column a head\n`;
+  const scaled = gates.length ? `${copied}${gates.join("")}${LAB}.gates = gates\n` : "";
+  return `import headwidget as hw\n\n${call(`${LAB} = hw.live(`, words)}\n${scaled}${LAB}\n`;
+}
+
+/** The call that shows two past runs of a lab side by side, by their places in its history. */
+export function compareText(
+  places: readonly [number, number],
+  names: readonly string[] | null = null,
+): string {
+  const words = places.map((place) => `${LAB}.history[${place}]`);
+  const called = names ? [`names=${literal(names)}`] : [];
+  return `import headwidget as hw\n\n${call("hw.compare(", [...words, ...called])}\n`;
 }
 
 /** Keywords for what is not as a new explorer of these scores has it. */

@@ -24,9 +24,9 @@ export function countOf(
 /** Where the colours of a map end, when it has its own; else empty. */
 export const endOf = ({ range }: Panel): string => (range ? endText(range) : "");
 
-/** What is said of a task that can hardly be seen beside the others; else empty. */
+/** The largest score of a task that can hardly be seen beside the others; else empty. */
 export const quietOf = ({ quiet }: Panel): string =>
-  quiet === null || quiet === undefined ? "" : `quiet: at most ${short(quiet)}`;
+  quiet === null || quiet === undefined ? "" : short(quiet);
 
 /** A number with two digits that mean something. */
 function short(value: number): string {

@@ -11,8 +11,8 @@ interface Field {
 
 export function optionField(lab: Lab, option: Option): Field {
   const { el, follow } = control(lab, option);
+  el.title = `In Python: options={"${option.name}": …}`;
   const help = make("p", "option-note", option.help);
-  el.title = `In Python: ${option.name}`;
   return { el: make("div", "run-option", el, help), follow };
 }
 

@@ -1,18 +1,30 @@
-// The last runs of a lab, as a list to return to.
+// The last runs of a lab, as a list to return to, or to compare with what is shown.
 
+import { copier } from "../panels/copy";
 import { button, make, refill } from "../panels/dom";
 import { popup } from "../panels/popup";
-import type { Lab, PastRun } from "./lab";
+import type { Lab } from "./lab";
+import { comparison, pastText } from "./past_text";
 
 /** The menu of past runs; its room stays while there are none. */
 export function pastRuns(lab: Lab) {
   const el = make("details", "menu hw-run-menu hw-run-past");
   let isOut = false; // no kernel to ask
   const fill = (box: HTMLElement): (() => void) => {
+    const list = make("div", "past-list");
+    const note = make("p", "option-note");
+    note.setAttribute("role", "status");
+    const text = copier();
+    box.append(list, note, text.el);
+    const copy = async (words: string): Promise<void> => {
+      const done = await text.copy(words);
+      note.textContent = text.el.hidden ? `${done} Run it in another cell.` : done;
+    };
     const draw = (): void => {
-      const rows = lab.state._past.map((past, index) => row(lab, past, index));
-      for (const one of rows) one.disabled = isOut;
-      refill(box, rows);
+      const rows = lab.state._past.map((_, index) => row(lab, index, isOut, copy));
+      refill(list, rows);
+      note.textContent = "";
+      text.el.hidden = true;
     };
     draw();
     return lab.subscribe((changed) => {
@@ -21,7 +33,7 @@ export function pastRuns(lab: Lab) {
   };
   const dispose = popup(el, "Runs", fill);
   const label = el.querySelector("summary")!;
-  label.title = "The last runs, to be shown again";
+  label.title = "The last runs, to be shown again or compared";
   const follow = (out: boolean): void => {
     isOut = out;
     el.classList.toggle("hw-run-away", !lab.state._past.length);
@@ -29,19 +41,26 @@ export function pastRuns(lab: Lab) {
   return { el, dispose, follow };
 }
 
-function row(lab: Lab, past: PastRun, index: number): HTMLButtonElement {
-  const facts = [
-    past.method,
-    past.tasks.length > 2 ? `${past.tasks.length} tasks` : past.tasks.join(", "),
-    `${past.prompts} prompt${past.prompts === 1 ? "" : "s"}`,
-    past.partial ? "stopped" : "",
-    past.heads ? `${past.heads} head${past.heads === 1 ? "" : "s"} changed` : "",
-    past.at,
-  ];
-  const text = facts.filter(Boolean).join(" · ");
-  const el = button("menu-item", text, "Show the scores of this run on the maps", () =>
+/** A run: a button that shows it again, and one that copies the Python that compares it. */
+function row(
+  lab: Lab,
+  index: number,
+  isOut: boolean,
+  copy: (words: string) => Promise<void>,
+): HTMLElement {
+  const past = lab.state._past[index]!;
+  const again = button("menu-item", pastText(past), "Show the scores of this run on the maps", () =>
     lab.showAgain(index),
   );
-  el.setAttribute("aria-pressed", String(past.shown));
-  return el;
+  again.setAttribute("aria-pressed", String(past.shown));
+  again.disabled = isOut;
+  const words = comparison(lab.state._past, index);
+  if (words === null) return make("div", "past-run", again);
+  const title = "Copy the Python that shows this run beside the one on the maps";
+  return make(
+    "div",
+    "past-run",
+    again,
+    button("off", "Compare", title, () => void copy(words)),
+  );
 }

@@ -1,13 +1,14 @@
 // What the run's line says: how far a run is, how it ended, and what is known of the kernel.
 
 import type { LabState, RunState } from "./lab";
+import { headsChanged } from "./past_text";
 
 /** What stands in the line, and the whole of it, shown when it is pointed at. */
 export interface Words {
   readonly short: string;
   readonly long: string;
 }
-type Said = Pick<LabState, "_state" | "_scaled" | "heed_gates" | "kernel">;
+type Said = Pick<LabState, "_state" | "_scaled" | "_past" | "kernel">;
 
 export const isRunning = ({ state }: RunState): boolean =>
   state === "running" || state === "stopping";
@@ -23,28 +24,31 @@ export function kernelText({ kernel }: Pick<Said, "kernel">): Words | null {
   return kernel === "silent" ? alike("The kernel does not answer.") : null;
 }
 
-export function runText({ _state: now, _scaled: scaled, heed_gates: heeds }: Said): Words {
+export function runText({ _state: now, _scaled: scaled, _past: runs }: Said): Words {
   const seconds = (number: number): string =>
     number < 90 ? `${Math.round(number)} s` : `${Math.round(number / 60)} min`;
-  // Said while heads are changed: what is shown is of the model as it is, or as it is changed.
-  const unheeded = scaled.length && !heeds ? "changed heads are not heeded" : "";
+  // Said while heads are changed: how they were when the scores that are shown were made.
+  const shown = scaled.length ? runs.find((run) => run.shown) : undefined;
+  const then = shown && (shown.heads ? headsChanged(shown.heads) : "all heads on");
   if (isRunning(now)) {
-    const far = now.done && now.total ? `${Math.floor(now.done)} of ${now.total} ${now.unit}` : "";
+    const far = now.done && now.total ? `${Math.floor(now.done)} of ${now.total}` : "";
     const left = now.left && Number.isFinite(now.left) ? `${seconds(now.left)} left` : "";
-    const short = joined(now.what, far, left);
-    return { short, long: joined(now.method, now.what, far, left, now.detail, unheeded) };
+    const short = joined([now.what, far].filter(Boolean).join(" "), left);
+    const whole = far && `${far} ${now.unit}`;
+    return { short, long: joined(now.method, now.what, whole, left, now.detail) };
   }
-  if (now.again) return alike(joined(`${now.method}: the run of ${now.again}`, unheeded));
+  const words = (text: string): Words => ({
+    short: joined(text, then),
+    long: joined(`${now.method}: ${text}`, then),
+  });
+  if (now.again) return words(`the run of ${now.again}`);
   const halved = now.halved ? `, memory ran out: batches of ${now.halved}` : "";
-  if (now.state === "done") {
-    const text = `${now.method}: done in ${seconds(now.seconds ?? 0)}${halved}`;
-    return alike(joined(text, unheeded));
-  }
+  if (now.state === "done") return words(`done in ${seconds(now.seconds ?? 0)}${halved}`);
   if (now.state === "stopped") {
     const kept = `stopped, ${now.kept} prompts kept`;
-    return alike(`${now.method}: ${now.kept ? kept : "stopped before any prompt was done"}`);
+    return words(now.kept ? kept : "stopped before any prompt was done");
   }
-  return alike(now.state === "idle" ? joined("Nothing is scored yet.", unheeded) : "");
+  return alike(now.state === "idle" ? "Nothing is scored yet." : "");
 }
 
 /** What went wrong, as sentences; `whyNot` says why the method chosen cannot run. */

@@ -55,11 +55,13 @@ export function setText(el: Node, text: string): void {
   if (el.textContent !== text) el.textContent = text;
 }
 
-/** Fill a list anew; the row that had the focus, by its place, has it again. */
+/** Fill a list anew; the row that had the focus in it, by its place, has it again. */
 export function refill(list: HTMLElement, rows: readonly HTMLElement[]): void {
-  const at = Array.from(list.children).indexOf(focused(list)!);
+  const focus = focused(list);
+  const at = Array.from(list.children).findIndex((row) => row.contains(focus));
   list.replaceChildren(...rows);
-  if (at >= 0) rows[Math.min(at, rows.length - 1)]?.focus({ preventScroll: true });
+  const row = at < 0 ? undefined : rows[Math.min(at, rows.length - 1)];
+  (row?.querySelector("button") ?? row)?.focus({ preventScroll: true });
 }
 
 /** Several clean-ups as one. */

@@ -64,18 +64,19 @@ export const grid: Panel<Source> = (el, source) => {
       ),
     );
     if (!picture) return;
+    bar.hidden = scaleOf(picture) === null;
+    classes.hidden = !bar.hidden;
     const layout = layoutOf(source.state, picture);
     const [width, height] = mapSize(layout);
     const { columns, span } = layout;
     el.style.setProperty("--hw-plot-width", `${width}px`);
     el.style.setProperty("--hw-plot-height", `${height}px`);
     el.style.setProperty("--hw-span", `${span}`);
-    el.classList.toggle("hw-stacked", isStacked(layout));
+    const names = bar.hidden ? [] : picture.panels.map((panel) => panel.title);
+    el.classList.toggle("hw-stacked", isStacked(layout, names));
     el.classList.toggle("hw-tight", width < TIGHT);
     el.classList.toggle("hw-unscored-all", scores !== null && nothingMeasured(scores));
     maps.style.gridTemplateColumns = `repeat(${columns * span}, max-content)`;
-    bar.hidden = scaleOf(picture) === null;
-    classes.hidden = !bar.hidden;
     const above = isAbove(source.state.width, picture);
     el.classList.toggle("hw-above", above);
     const from = above && !bar.hidden ? 2 : 1; // the row of the first maps

@@ -14,7 +14,7 @@ import { type Scores, sectionNames, sectionStarts } from "../scores/head_scores"
 import { categoriesOf } from "../scores/threshold";
 import type { MapSource, MapState, Panel } from "../state";
 import { all, make } from "./dom";
-import { mapNotes } from "./map_notes";
+import { mapNote } from "./map_note";
 import { mapTitle } from "./map_title";
 import { drawMarks, MARGIN } from "./marks";
 import { listen } from "./pointer";
@@ -28,7 +28,7 @@ const LETTER = 7;
 /** A panel for the map of that number. */
 export function heatmap(number: number): Panel<MapSource> {
   return (el, source) => {
-    const [title, notes] = [mapTitle(source), mapNotes(source)];
+    const [title, note] = [mapTitle(source), mapNote(source)];
     const cells = make("canvas", "cells");
     const marks = make("canvas", "marks");
     const hatched = make("div", "hatched");
@@ -40,7 +40,7 @@ export function heatmap(number: number): Panel<MapSource> {
     const rows = make("div", "ticks-y");
     const columns = make("div", "ticks-x");
     const [down, across] = [make("div", "label-y"), make("div", "label-x")];
-    el.append(title.el, down, rows, plot, ...notes.els, columns, across);
+    el.append(title.el, down, rows, plot, note.el, columns, across);
 
     let image: ImageData | null = null;
     let near = true; // on the screen or not far from it; until an observer says otherwise
@@ -61,11 +61,11 @@ export function heatmap(number: number): Panel<MapSource> {
       const { passes } = panel;
       const places = colourPlaces(source.state, picture, panel);
       const shades = coloursOf(source.state, picture);
-      const now = [places, passes, shades, layersOn, across, down, panel.missing, panel.quiet];
+      const now = [places, passes, shades, layersOn, across, down, panel.missing];
       if (now.every((part, i) => part === drawn[i])) return;
       drawn = now;
       title.count(picture, panel);
-      notes.draw(panel, number === 0);
+      note.draw(panel, number === 0);
       if (!image || !fits) {
         image = new ImageData(across, down);
         [cells.width, cells.height] = [across, down];

@@ -1,6 +1,7 @@
-// Above a map: the name of its task, which opens it alone, and what is counted in it.
+// Above a map: the name of its task, which opens it alone, what is counted in it, and the offer of
+// a scale of its own where it can hardly be seen beside the others.
 
-import { countOf, endOf, namesOf } from "../display/titles";
+import { countOf, endOf, namesOf, quietOf } from "../display/titles";
 import type { Panel as MapPanel, Picture } from "../display/views/picture";
 import type { MapSource } from "../state";
 import { button, make, setText } from "./dom";
@@ -29,13 +30,20 @@ export function mapTitle(source: MapSource): MapTitle {
   const count = make("span", "map-count", number, word);
   const end = make("span", "map-end");
   end.title = "Where this map’s own colours end";
-  const el = make("figcaption", "map-title", name, make("span", "map-meta", part, count, end));
+  const most = make("span", "quiet-most");
+  const quiet = button("quiet", "", "", () => {
+    source.sync({ scale: "own" });
+    source.show({ spoken: "Each map has its own colours" });
+  });
+  quiet.append(most, make("span", "quiet-offer", "own scale"));
+  const meta = make("span", "map-meta", part, count, end, quiet);
+  const el = make("figcaption", "map-title", name, meta);
 
   let drawn: readonly unknown[] = []; // what the title was last filled from: a drag leaves it
   return {
     el,
     draw(picture, panel) {
-      const now = [source.state.scores, panel.title, panel.range, picture.opens];
+      const now = [source.state.scores, panel.title, panel.range, panel.quiet, picture.opens];
       if (drawn.length && now.every((part, i) => part === drawn[i])) return;
       drawn = now;
       const task = source.state.scores?.tasks.find((one) => one.name === panel.task);
@@ -54,6 +62,13 @@ export function mapTitle(source: MapSource): MapTitle {
       open.ariaLabel = open.title = `${panel.task}: show it alone`;
       el.title = [panel.title, task?.note, task?.warning].filter(Boolean).join(" — ");
       setText(end, endOf(panel));
+      const largest = quietOf(panel);
+      quiet.hidden = !largest;
+      setText(most, largest);
+      quiet.title =
+        `Quiet: at most ${largest}, too small to see beside the other tasks. ` +
+        "Click to give each map its own scale of colours.";
+      quiet.ariaLabel = `${panel.task} is quiet, at most ${largest}: a scale for each map`;
     },
     count(picture, panel) {
       const [many, of] = countOf(picture, panel);

@@ -6,10 +6,11 @@ import { messageOf } from "../display/message";
 import { pageFile, whyNoPage } from "../display/page_file";
 import { nothingMeasured } from "../scores/missing";
 import type { Asked, Draws, Keeps, Panel, Reads, State } from "../state";
+import { copier } from "./copy";
 import { button, make } from "./dom";
 import { popup } from "./popup";
 
-type Source = Reads<Asked | "selected"> & Draws & Keeps;
+type Source = Reads<Asked | "selected" | "textScale"> & Draws & Keeps;
 
 export const saveMenu: Panel<Source> = (el, source) =>
   popup(el, "Save", (box) => fill(box, source));
@@ -29,22 +30,7 @@ function fill(box: HTMLElement, source: Source): () => void {
   const rows = button("menu-item", "CSV of selected heads", "Their numbers in every task", () => {
     void doing(() => download(name("csv"), new Blob([csv(source.state)], { type: "text/csv" })))();
   });
-  const text = make("textarea", "copy-text");
-  text.readOnly = true;
-  text.hidden = true;
-  text.setAttribute("aria-label", "Text to copy");
-  /** To the clipboard; where that may not be used, the text is shown to be copied by hand. */
-  const copy = async (words: string): Promise<string> => {
-    text.hidden = true;
-    try {
-      await navigator.clipboard.writeText(words);
-      return "Copied.";
-    } catch {
-      [text.value, text.hidden] = [words, false];
-      text.select();
-      return "This page may not use the clipboard; copy the text below.";
-    }
-  };
+  const { el: text, copy } = copier();
   const item = (words: string, title: string, act: () => Promise<string> | string) =>
     button("menu-item", words, title, () => void doing(act)());
   const page = item("Page (HTML)", "", async () =>

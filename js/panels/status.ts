@@ -58,7 +58,7 @@ export const status: Panel<Source> = (el, source) => {
       text,
       selected.length
         ? `${selected.length} selected: ${names}${more}`
-        : "Click a head to select it; shift adds, a drag selects a box, Escape clears.",
+        : "Click to select; shift adds, a drag selects a box, Escape clears.",
     );
     clear.hidden = invert.hidden = !selected.length;
     pass.hidden = !source.picture()?.passing;

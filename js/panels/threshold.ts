@@ -20,6 +20,7 @@ import type { Settings } from "../display/settings";
 import { viewOf } from "../display/views";
 import type { Scores } from "../scores/head_scores";
 import type { Memo } from "../scores/memo";
+import { nothingMeasured } from "../scores/missing";
 import type { Rule } from "../scores/threshold";
 import type { Asked, Draws, Panel, Reads, Shows, Syncs } from "../state";
 import { button, choice, focused, keepKeys, make, setText } from "./dom";
@@ -172,8 +173,9 @@ export const threshold =
       const strokes = thin.length > 1 ? thin.flatMap(places) : [];
       trace(bars.cuts, strokes.map((at) => `M${(at * BINS).toFixed(2)} 0V36`).join(""));
 
-      setText(ends[0]!, axis.low < 0 ? short(axis.low) : "");
-      setText(ends[1]!, short(axis.high));
+      const none = nothingMeasured(memo.scores); // then the axis has no ends yet
+      setText(ends[0]!, none || axis.low >= 0 ? "" : short(axis.low));
+      setText(ends[1]!, none ? "" : short(axis.high));
       line.el.classList.toggle("hw-signed", signed);
     };
 

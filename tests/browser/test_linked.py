@@ -324,11 +324,15 @@ def test_a_quiet_task_says_so_and_offers_a_scale_of_its_own(show: Show) -> None:
     notes = view.root.locator(".hw-quiet:visible")
     most = float(np.abs(scores.reduce("mean")[1]).max())
     assert notes.count() == 1
-    assert (notes.text_content() or "").startswith(f"quiet: at most {most:.2g}")
+    assert notes.text_content() == f"{most:.2g}own scale"
+    assert f"at most {most:.2g}" in (notes.get_attribute("title") or "")
+    over, cells = notes.bounding_box(), view.plot(1).bounding_box()
+    assert over and cells and over["y"] + over["height"] <= cells["y"], "no cell is covered"
     before = view.cells(1)
     notes.click()
     view.drawn()
     assert notes.count() == 0 and view.cells(1) != before
+    assert view.plot(1).bounding_box() == cells, "nothing jumped"
     expected = views.picture(scores, settings(scores, scale="own")).panels
     ends = [panel.range and scales.end_text(panel.range) for panel in expected]
     assert view.root.locator(".hw-map-end").all_text_contents() == ends

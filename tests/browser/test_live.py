@@ -113,10 +113,12 @@ def test_what_was_done_before_stop_is_kept(bench: Bench) -> None:
     assert about.startswith("How fast log p(answer) changes"), "what the method does"
     bench.page.locator(".hw-run-more summary").click()
     option = bench.page.locator(".hw-run-option", has_text="size without sign")
+    assert "abs" in (option.locator(".hw-choice").get_attribute("title") or ""), "for Python"
     assert option.locator(".hw-option-note").inner_text().endswith("."), "the help of an option"
     bench.page.keyboard.press("Escape")
     bench.go.click()
-    bench.kernel.until("lab.scores is not None", bool, 300)
+    under_way = "lab.state == 'running' and lab.scores is not None"  # not the run before
+    bench.kernel.until(under_way, bool, 300)
     bench.go.click()
     bench.kernel.until("lab.state", lambda state: state == "stopped", 180)
     kept = bench.kernel.value(
@@ -226,6 +228,28 @@ wanted = np.argwhere(lab.scores.reduce("mean")[0] > edge).tolist()
         lambda: bench.view.text("selected").startswith(f"{len(chosen)} selected"),
         "the heatmaps' selection",
     )
+
+
+def test_a_past_run_is_compared_with_the_one_shown_by_python_that_runs(bench: Bench) -> None:
+    bench.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    for method in ("attribution", "gradient"):
+        bench.kernel.run(f"lab.run(method={method!r}, tasks=['Syntax'], prompts=1).wait(120)")
+    wait_until(lambda: "gradient: done" in bench.status(), "the last run")
+    bench.page.locator(".hw-run-past summary").click()
+    rows = bench.page.locator(".hw-past-run")
+    assert rows.count() == bench.kernel.value("len(lab.history)")
+    compare = bench.page.locator(".hw-run-past").get_by_role("button", name="Compare")
+    assert rows.first.get_by_role("button").count() == 1, "not with itself"
+    compare.first.click()
+    note = bench.page.locator(".hw-run-past .hw-option-note")
+    wait_until(lambda: (note.text_content() or "").startswith("Copied."), "the sentence")
+    text: str = bench.page.evaluate("() => navigator.clipboard.readText()")
+    assert "hw.compare(lab.history[0], lab.history[1]" in text
+    bench.page.keyboard.press("Escape")
+    imports, call = text.strip().split("\n\n")
+    bench.kernel.run(imports)
+    tasks = bench.kernel.value(f"{call}.tasks")
+    assert len(tasks) == 3 and all(task.startswith("Syntax: ") for task in tasks)
 
 
 def test_twenty_fast_starts_and_stops_leave_no_hook(bench: Bench) -> None:

@@ -18,6 +18,16 @@ WIDTH, HEIGHT = 968, 760
 """The room that a notebook's output has on a laptop, in CSS pixels."""
 MOST_ACTIONS = 12
 """Clicks, drags and typed lines from an idle lab to a tested claim."""
+_BEYOND = """(root) => {
+    const { left, right } = root.getBoundingClientRect();
+    const beyond = (el) => {
+        const box = el.getBoundingClientRect();
+        return box.left < left - 1 || box.right > right + 1;
+    };
+    return Array.from(root.querySelectorAll('*'))
+        .filter((el) => el.checkVisibility({ visibilityProperty: true }) && beyond(el))
+        .map((el) => el.className);
+}"""
 CODE = """
 import headwidget as hw
 lab = hw.live(hw.load(), "math-syntax", prompts=2)
@@ -139,6 +149,32 @@ def test_a_student_tests_a_claim_in_few_actions_on_one_screen(screen: Screen) ->
     screen.do("undo", restore, restore.click)
     kernel.until("bool((lab.gates == 1).all())", bool)
     assert len(screen.actions) <= MOST_ACTIONS, screen.actions
+
+
+def test_nothing_is_wider_than_the_lab_at_any_width(screen: Screen) -> None:
+    page, kernel, view = screen.page, screen.kernel, screen.view
+    kernel.run("lab.gates = lab.gates.copy(); lab.run(prompts=1).wait(120)")
+    kernel.run("gates = lab.gates.copy(); gates[13, 4] = 0; lab.gates = gates; lab.threshold = 0.1")
+    heed, runs = page.locator(".hw-run-heed"), page.locator(".hw-run-past")
+    wait_until(lambda: heed.is_visible() and runs.is_visible(), "the whole line", 60)
+    for width in (400, 515, 516, 644, 720, 800, WIDTH):
+        view.root.evaluate("(el, width) => { el.style.width = `${width}px`; }", width)
+        view.drawn()
+        assert view.root.evaluate(_BEYOND) == [], width
+        said = page.locator(".hw-run-far .hw-run-text")
+        assert said.evaluate("(el) => el.scrollWidth <= el.clientWidth"), f"cut at {width}"
+        box = said.bounding_box()
+        assert box and box["width"] >= 180, width
+        for menu in ("score", "more", "past"):
+            opener, popup = (
+                page.locator(f".hw-run-{menu} > {part}") for part in ("summary", ".hw-popup")
+            )
+            opener.click()
+            view.drawn()
+            above, below = opener.bounding_box(), popup.bounding_box()
+            assert above and below and 0 <= below["y"] - above["y"] < 100, f"{menu} at {width}"
+            assert view.root.evaluate(_BEYOND) == [], f"{menu} at {width}"
+            page.keyboard.press("Escape")
 
 
 def test_another_head_that_is_pointed_at_stands_in_for_the_open_tab(screen: Screen) -> None:

@@ -29,9 +29,10 @@ const scores = scoresOf(
 function open(
   settings: Partial<Settings> = {},
   selected: Head[] = [],
+  textScale = 1,
 ): Drawing & { readonly state: Table } {
   const memo = new Memo(scores);
-  const state = { ...DEFAULTS, tasks: NAMES, ...settings, selected, scores, memo };
+  const state = { ...DEFAULTS, tasks: NAMES, ...settings, selected, textScale, scores, memo };
   return { state, picture: () => viewOf(state).picture(memo, state) };
 }
 
@@ -127,6 +128,14 @@ describe("the drawing", () => {
   it("dims heads that do not pass", () => {
     expect(svg(open({ threshold: 0.6 }))).toContain('fill-opacity="0.13"');
     expect(svg(open())).not.toContain("fill-opacity");
+  });
+  it("has larger text and maps that fill what is left, where text is large", () => {
+    const sizes = (drawing: string) =>
+      Array.from(drawing.matchAll(/(?:width|height|viewBox)="([\d. ]+)"/g), ([, size]) => size!);
+    const [width, height, box] = sizes(svg(open({}, [], 1.6)));
+    const [wide, high] = box!.split(" ").slice(2).map(Number);
+    expect([Number(width), Number(height)]).toEqual([1.6 * wide!, 1.6 * high!].map(Math.round));
+    expect(Number(width)).toBeLessThanOrEqual(1001);
   });
   it("says so when there is nothing to save", () => {
     expect(() => svg(open({ tasks: [] }))).toThrow("There is nothing to save: no task is shown.");

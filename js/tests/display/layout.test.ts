@@ -147,6 +147,16 @@ describe("what a lab leaves for its maps", () => {
     expect(two.mapHeight).toBeLessThanOrEqual(400);
     expect(two.high).toBeLessThanOrEqual(470);
   });
+  it("is used by larger cells where it is wide, still on one screen", () => {
+    const two = shown(30, 9, 2, 952); // of a widget of 1380
+    expect(two.wide).toBeGreaterThan(780);
+    expect(two.mapHeight).toBeLessThanOrEqual(450); // all else of a lab takes 310
+  });
+  it("has counts below names that leave no room for them", () => {
+    const two = shown(30, 9, 2, 560);
+    expect(isStacked(two, ["Math", "Syntax"])).toBe(false);
+    expect(isStacked(two, ["Math", "Syntactic Understanding"])).toBe(true);
+  });
   it("shows eight tasks at once", () => {
     for (const width of [560, 640, 980]) {
       expect(shown(30, 9, 8, width).high, `${width}`).toBeLessThanOrEqual(620);
