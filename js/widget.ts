@@ -8,7 +8,7 @@ import { effect } from "./live/effect";
 import { inMethods, inWords, onPrompt } from "./live/head_tabs";
 import { createLab, type Lab } from "./live/lab";
 import { prompt } from "./live/prompt";
-import { run } from "./live/run";
+import { run, runTroubles } from "./live/run";
 import type { WidgetModel } from "./model";
 import { nudgeAgreement } from "./panels/agreement";
 import { card } from "./panels/card";
@@ -16,6 +16,7 @@ import { chips } from "./panels/chips";
 import { controls } from "./panels/controls";
 import { make } from "./panels/dom";
 import { keepFocus } from "./panels/focus";
+import { keepInSight } from "./panels/follow";
 import { grid } from "./panels/grid";
 import { header } from "./panels/header";
 import { help } from "./panels/help";
@@ -54,7 +55,9 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       make("div", "main"),
       make("div", "inspector"), // its room is kept from the first frame on
     ];
-    root.append(top, make("div", "body", main, beside));
+    const body = make("div", "body", main, beside);
+    root.append(top, body);
+    signal.addEventListener("abort", keepInSight(beside, body));
     const measure = (): void => {
       const scheme = schemeOf(root);
       const width = root.clientWidth;
@@ -87,7 +90,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     if (lab) build(top, [["run", run(lab)]]);
     build(top, [
       ["controls", controls],
-      ["chips", chips],
+      ["chips hw-more", chips],
     ]);
     build(main, [["view", grid]]);
     if (lab) signal.addEventListener("abort", follow(store, lab));
@@ -112,7 +115,12 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
     // What stands below or comes when asked for: built when the first frame was painted.
     const later = (): void => {
       if (signal.aborted) return;
-      if (lab) build(main, [["changed", changedHeads(lab)]]);
+      if (lab) {
+        build(main, [
+          ["run-troubles", runTroubles(lab)],
+          ["changed", changedHeads(lab)],
+        ]);
+      }
       build(main, [["status", status]]);
       fill(beside, inspector(lab && extrasOf(lab, store)));
       build(root, [

@@ -51,7 +51,7 @@ def explorer_page(
         page.goto(explorer.to_html(Path(folder) / "page.html").as_uri())
         page.wait_for_selector(READY)
         page.add_style_tag(content=BARE)
-        view = ExplorerPage(page)
+        view = ExplorerPage(page, simple=True)
         view.drawn()
         is_wide = view.root.evaluate("(root) => root.getBoundingClientRect().width")
         assert is_wide == width, f"the widget is {is_wide} px wide, not {width}"

@@ -87,7 +87,7 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
     header = {
         "version": VERSION,
         "method": scores.method,
-        **({"meaning": meaning} if (meaning := provenance.meaning(scores)) else {}),
+        **provenance.method(scores),
         **({"display": display} if (display := provenance.display(scores)) else {}),
         "signed": scores.signed,
         "ranked_by": scores.ranked_by,

@@ -12,7 +12,7 @@ from headwidget.methods import word_maps
 from headwidget.models import Model
 from headwidget.scores import HeadScores, missing, rank, reduce
 from headwidget.scores.record import Record
-from headwidget.scoring import registry
+from headwidget.scoring import facts, registry
 from headwidget.scoring.memory import out_of_memory
 from headwidget.tasks import Task
 
@@ -44,7 +44,7 @@ def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
         meta=Record(
             model=model.name,
             sections=model.sections,
-            meaning=declared.about or None,
+            **facts.of_method(declared),
             partial=True,
         ),
     )

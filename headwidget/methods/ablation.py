@@ -221,4 +221,14 @@ METHOD = Method(
     signed=True,
     check_tasks=_check_tasks,
     about="How much log p(answer) falls when the head's output is replaced; positive helps.",
+    explained=(
+        "The head's output is replaced, by zero or by its mean over the task's prompts, and the "
+        "prompt is run again: the score is how much log-probability the right answer loses. It is "
+        "exact, the same number as one forward pass with that head off.",
+        "A score of 1 means that the answer became 2.7 times less likely. Below 0 the answer gains "
+        "without the head.",
+        "A head that others cover for scores low although it takes part; zero may take the model "
+        "where it never is, the mean is gentler. It costs many forward passes.",
+    ),
+    paper=("Michel et al. 2019", "https://arxiv.org/abs/1905.10650"),
 )

@@ -199,4 +199,13 @@ METHOD = Method(
     signed=True,
     check=check,
     about="How much the head writes straight towards the answer's logit; positive towards it.",
+    explained=(
+        "What the head writes where the answer is predicted goes through its output matrix and the "
+        "final norm (with the scale that the norm has on this prompt) onto the unembedding of the "
+        "answer, minus that of the wrong answer, or minus the mean of all tokens without one.",
+        "The score is in logits: what the head itself adds to the answer's lead.",
+        "What later layers make of the head's output does not count, so a head of an early layer "
+        "may score near 0 and yet be needed. It costs about one forward pass.",
+    ),
+    paper=("Elhage et al. 2021", "https://transformer-circuits.pub/2021/framework/index.html"),
 )

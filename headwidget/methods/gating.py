@@ -278,4 +278,14 @@ METHOD = Method(
     steps=_steps,
     usual_batch=lambda options: options.batch,
     about="How open the head's fitted gate stays under pressure to drop heads, from 0 to 1.",
+    explained=(
+        "Every head gets a gate between 0 and 1, and the gates of all heads are fitted together "
+        "while the model stays as it is: first without pressure, then with pressure to keep heads, "
+        "then with pressure to drop them.",
+        "Facilitation: the gate stays open under pressure to drop. Interference: it stays closed "
+        "under pressure to keep. Irrelevance: it follows the pressure.",
+        "A run is one fit from another random start. Fits differ where heads can stand in for "
+        "each other: compare Always and Any in the agreement view.",
+    ),
+    paper=("Nam et al. 2025", "https://arxiv.org/abs/2505.13737"),
 )

@@ -51,4 +51,14 @@ METHOD = Method(
     Gradient,
     signed=lambda options: not options.abs,
     about="How fast log p(answer) changes with the head's gate; positive helps, to first order.",
+    explained=(
+        "Every head's output is multiplied by a gate, which is 1; the score is the slope of the "
+        "answer's log-probability along that gate. One forward and one backward pass give the "
+        "slopes of all heads.",
+        "A score of 0.2 means that 1% more of the head adds about 0.002 to the log-probability. "
+        "Below 0, more of the head makes the answer less likely.",
+        "A slope is not what is lost without the head: heads that saturate, or cover for each "
+        "other, may have small slopes and large effects. Ablation measures the loss itself.",
+    ),
+    paper=("Michel et al. 2019", "https://arxiv.org/abs/1905.10650"),
 )

@@ -364,4 +364,12 @@ METHOD = Method(
     encode=encode,
     steps=lambda tasks, options: (len(_once(tasks)), "prompts"),
     about="The share of the head's attention that goes where the pattern says, from 0 to 1.",
+    explained=(
+        "The head's attention weights on the tokens of a known pattern, such as the previous token "
+        "or the token that followed the same word before, averaged over a prompt.",
+        "1 means that all of its attention goes there, 0 none.",
+        "Where a head looks does not say that the model uses what it finds there: ablation does. "
+        "It costs about one forward pass.",
+    ),
+    paper=("Olsson et al. 2022", "https://arxiv.org/abs/2209.11895"),
 )

@@ -404,4 +404,14 @@ METHOD = Method(
     # a probe may well tell apart what the model cannot do
     chance_consequence="heads that tell this task from others do not solve it",
     about="The head's part in how a small classifier tells this task from the others.",
+    explained=(
+        "A small classifier learns to tell the tasks apart from the outputs of all heads. A head's "
+        "score is its part in the task's logit on prompts that were held out: gradient times "
+        "activation, shown by size.",
+        "Look at the held-out accuracy in About first: near chance the map is noise. The dashed "
+        "line on the colour bar is what shuffled labels give.",
+        "It says where tasks can be told apart, not which heads do them: turn the top heads off "
+        "to see that.",
+    ),
+    paper=("Ma et al. 2025", "https://arxiv.org/abs/2512.10978"),
 )

@@ -295,4 +295,13 @@ METHOD = Method(
     runs_model=False,
     steps=lambda tasks, _: (sum(len(task.examples) for task in tasks), "pairs"),
     about="The share of a relation's pairs whose target the head's weights promote.",
+    explained=(
+        "A word's embedding goes through the head's value and output matrices onto the vocabulary. "
+        "A pair of words counts where its second word is among the tokens that come out strongest; "
+        "the score is the share of pairs that count.",
+        "It is read from the weights alone: what the head would do with the word if it attended to "
+        "it, not whether it ever does.",
+        "A relation with fewer than 30 pairs is unreliable, and is marked so.",
+    ),
+    paper=("Elhelo and Geva 2025", "https://arxiv.org/abs/2412.11965"),
 )

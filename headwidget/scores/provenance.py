@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _FIELDS = ("revision", "weights", "dtype", "device", "seed", "options", "versions")
 """The fields of a record that are shown as they are."""
 _MOST_LETTERS = 240
+_MOST_IN_PARAGRAPH = 600
+_MOST_PARAGRAPHS = 6
 
 
 def about(scores: HeadScores) -> list[list[str]]:
@@ -93,10 +95,21 @@ def floor(scores: HeadScores, task: str) -> float | None:
     return float(value) if value is not None and 0 < value < 3e38 else None
 
 
-def meaning(scores: HeadScores) -> str | None:
-    """What a score means, in the method's own sentence; None where it is not known."""
-    sentences = {_short((record.meaning or "").strip()) for record in scores.record.sources}
-    return sentences.pop() or None if len(sentences) == 1 else None
+def method(scores: HeadScores) -> dict[str, Any]:
+    """What a score means and how the method works, in the method's own words.
+
+    Only what is known, and is the same of all scores that were merged.
+    """
+    sources = scores.record.sources
+    meanings = {_short((record.meaning or "").strip()) for record in sources}
+    texts = {tuple(text[:_MOST_IN_PARAGRAPH] for text in record.explained) for record in sources}
+    papers = {record.paper for record in sources}
+    said = {
+        "meaning": meanings.pop() if len(meanings) == 1 else "",
+        "explained": list(texts.pop())[:_MOST_PARAGRAPHS] if len(texts) == 1 else [],
+        "paper": [_short(text) for text in papers.pop()] if len(papers) == 1 else [],
+    }
+    return {name: text for name, text in said.items() if text}
 
 
 def known_prompts(scores: HeadScores, task: str) -> Callable[[str], bool]:

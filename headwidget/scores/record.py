@@ -179,7 +179,7 @@ def tells_weights(weights: str | None) -> bool:
     return weights is not None and weights.startswith(FINGERPRINT_MARK)
 
 
-def _axes(value: Any) -> Any:
+def _two_texts(value: Any) -> Any:
     """Two texts that are not empty."""
     texts = list_of(text)(value)
     fine = texts is not OTHER_KIND and len(texts) == len(value) == 2
@@ -237,6 +237,10 @@ class Record(JsonFields):
     """Were prompts run one at a time, because of such hooks or as they affect each other?"""
     meaning: str | None = optional(text)
     """What a score means: the method's own sentence (``Method.about``)."""
+    explained: tuple[str, ...] = several(text)
+    """How the method works, in its own words: a paragraph each (``Method.explained``)."""
+    paper: tuple[str, ...] = field(default=(), metadata={"read": _two_texts})
+    """Where the method is from: authors with the year, and the address."""
     options: Mapping[str, Any] | None = optional(json_object)
     """The method's options, by name."""
     seed: int | None = optional(whole)
@@ -257,7 +261,7 @@ class Record(JsonFields):
     """Relations: did words go through the first MLP?"""
     templates: tuple[str, ...] = several(text)
     """Relations in prompts: the prompts' templates."""
-    axes: tuple[str, ...] = field(default=(), metadata={"read": _axes})
+    axes: tuple[str, ...] = field(default=(), metadata={"read": _two_texts})
     """What rows and columns are called, where it is not "Layer" and "Head"."""
     sections: tuple[tuple[str, int], ...] = field(default=(), metadata={"read": _sections})
     """The sections of an encoder-decoder model's rows, and how many rows each has."""

@@ -187,6 +187,10 @@ class Method:
     """Does it run the model? False for a method that reads weights alone."""
     about: str = ""
     """What a score means, in one sentence."""
+    explained: tuple[str, ...] = ()
+    """How it is worked out, how to read a score, and what it cannot say: a paragraph each."""
+    paper: tuple[str, str] | None = None
+    """Where the method is from: authors with the year, and the address."""
 
     def is_signed(self, options: Any) -> bool:
         """Does the sign of a score mean something with these options?"""

@@ -18,6 +18,16 @@ from headwidget.tasks import Task
 
 if TYPE_CHECKING:
     from headwidget.models import Model
+    from headwidget.scoring.contract import Method
+
+
+def of_method(method: Method) -> dict[str, Any]:
+    """What a method says of itself, as fields of a record."""
+    return {
+        "meaning": method.about or None,
+        "explained": method.explained,
+        "paper": method.paper or (),
+    }
 
 
 def of_run(model: Model, options: Any, seed: int, batch_size: int | None) -> Record:

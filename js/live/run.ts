@@ -1,5 +1,5 @@
 // The line that runs a method: which, on what, how much of it; run, stop, and how far it is. Its
-// height and what stands where never change; what went wrong is said in a line below.
+// height and what stands where never change; what went wrong is said below the maps.
 
 import { all, button, keepKeys, make, setText } from "../panels/dom";
 import { popup } from "../panels/popup";
@@ -8,7 +8,7 @@ import { isOut } from "./kernel";
 import type { Lab, RunState } from "./lab";
 import { optionField } from "./option";
 import { pastRuns } from "./past";
-import { isRunning, kernelText, runText, troubles } from "./run_text";
+import { isRunning, kernelText, runText, troubles, troubleText } from "./run_text";
 
 /** The methods to choose from, and how they follow the lab. */
 function methodChoice(lab: Lab): { el: HTMLSelectElement; follow(): void } {
@@ -154,29 +154,29 @@ export const run =
       lab.ask(isRunning(lab.state._state) ? "stop" : "run"),
     );
     const [method, prompts, changed] = [methodChoice(lab), promptCount(lab), heed(lab)];
-    const [score, more] = [menu("score", tasks(lab)), menu("more", options(lab))];
+    const [score, more] = [menu("score", tasks(lab)), menu("options", options(lab))];
     const past = pastRuns(lab);
+    more.el.classList.add("hw-more");
     const bar = make("progress", "progress");
     bar.max = 1;
     bar.setAttribute("aria-label", "How far the run is");
     const text = make("span", "run-text");
-    const message = make("div", "error");
-    message.setAttribute("role", "alert");
     const far = make("div", "run-far", text, bar);
     const parts = [method.el, score.el, prompts.el, more.el, changed.el, far, past.el];
-    el.append(make("div", "run-row", go, ...parts), message);
+    el.append(make("div", "run-row", go, ...parts));
     let spoken: RunState["state"] = lab.state._state.state; // what was last read aloud
 
     const draw = (): void => {
       const { state } = lab;
-      const { asked, _offer: offer, _state: now } = state;
+      const { asked, _state: now } = state;
       const [busy, out] = [isRunning(now), isOut(state.kernel)];
       for (const part of [method, prompts, changed]) part.follow();
       const which = asked.length === 1 ? asked[0] : `${asked.length} tasks`;
       score.say(`Score: ${which}`, `The next run scores ${asked.join(", ")}`);
       const set = Object.keys(state.options).length;
-      more.say(set ? `More (${set})` : "More", "The method's options");
-      const whyNot = offer.methods.find(({ name }) => name === state.method)?.why_not ?? "";
+      more.say(set ? `Options (${set})` : "Options", "The method's options");
+      more.el.classList.toggle("hw-unusual", set > 0);
+      const whyNot = whyNotOf(lab);
       const stopping = now.state === "stopping";
       setText(go, busy && !out ? (stopping ? "Stopping…" : "Stop") : "Run");
       go.classList.toggle("hw-busy", busy && !out);
@@ -189,11 +189,10 @@ export const run =
       if (now.done && now.total) bar.value = Math.min(1, now.done / now.total);
       else bar.removeAttribute("value");
       const words = kernelText(state) ?? runText(state);
-      setText(text, words.short);
-      text.title = words.long;
       const wrong = troubles(state, busy ? "" : whyNot);
-      setText(message, wrong);
-      message.hidden = !wrong;
+      setText(text, (wrong && troubleText(state, whyNot)) || words.short);
+      text.title = wrong || words.long;
+      text.classList.toggle("hw-wrong", !!wrong);
       if (now.state === spoken) return;
       spoken = now.state; // read aloud only when a run begins or ends, not as it goes on
       if (now.state === "running") source.show({ spoken: `${now.method} is running` });
@@ -206,6 +205,30 @@ export const run =
     });
     return all(stop, score.dispose, more.dispose, past.dispose);
   };
+
+/** What went wrong, as sentences below the maps, which stay where they are when it is said. */
+export const runTroubles =
+  (lab: Lab): Panel<unknown> =>
+  (el) => {
+    const message = make("div", "error");
+    message.setAttribute("role", "alert");
+    el.append(message);
+    const draw = (): void => {
+      const { state } = lab;
+      const whyNot = isRunning(state._state) ? "" : whyNotOf(lab);
+      const wrong = troubles(state, whyNot);
+      setText(message, wrong);
+      message.hidden = !wrong;
+    };
+    draw();
+    return lab.subscribe((names) => {
+      if (WATCHED.some((name) => names.has(name))) draw();
+    });
+  };
+
+/** Why the chosen method cannot score the chosen tasks; empty where it can. */
+const whyNotOf = ({ state: { _offer: offer, method } }: Lab): string =>
+  offer.methods.find(({ name }) => name === method)?.why_not ?? "";
 
 const WATCHED = [
   ...(["method", "options", "asked", "prompts", "heed_gates", "_scaled"] as const),

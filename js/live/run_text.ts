@@ -51,6 +51,16 @@ export function runText({ _state: now, _scaled: scaled, _past: runs }: Said): Wo
   return alike(now.state === "idle" ? "Nothing is scored yet." : "");
 }
 
+/** In the line of the run: that something is wrong, where the line does not say it already. */
+export function troubleText(
+  { _state: now, kernel }: Pick<LabState, "_state" | "kernel">,
+  whyNot: string,
+): string {
+  if (isRunning(now) || kernelText({ kernel })) return "";
+  if (whyNot) return "Cannot run: see below.";
+  return now.state === "failed" ? "The run failed: see below." : "See the note below.";
+}
+
 /** What went wrong, as sentences; `whyNot` says why the method chosen cannot run. */
 export function troubles(
   { _state: now, _trouble: trouble, kernel }: Pick<LabState, "_state" | "_trouble" | "kernel">,

@@ -129,6 +129,8 @@ export const chips: Panel<Source> = (el, source) => {
     const names = scores?.tasks.map(({ name }) => name) ?? [];
     el.hidden = names.length < 2;
     if (el.hidden) return;
+    const inOrder = tasks.length === names.length && tasks.every((name, i) => name === names[i]);
+    el.classList.toggle("hw-unusual", task !== null || !inOrder);
     if (
       order.length !== names.length ||
       order.filter((name) => tasks.includes(name)).join("\n") !== tasks.join("\n")

@@ -31,7 +31,7 @@ type Source = Reads<Asked | "settled"> &
 export const controls: Panel<Source> = (el, source) => {
   const kept = new Kept();
   const cut = make("div", "cut");
-  const menu = make("details", "menu");
+  const menu = make("details", "menu hw-more");
   const sign = choice("Sign", SIGNS, (value) => source.sync({ sign: value }));
   const number = choice("Number", NUMBERS, (value) => {
     const [reduction, share] = value.split(" ") as ["mean" | "median", string?];

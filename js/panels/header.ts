@@ -1,4 +1,4 @@
-// The first line: what is shown and what its numbers mean, which view of it, and the menus.
+// The first line: what is shown, which view of it, and the menus; below it what a score means.
 
 import { VIEWS } from "../display/views";
 import type { Scores } from "../scores/head_scores";
@@ -7,6 +7,7 @@ import type { Asked, Draws, Keeps, Panel, Reads, Shows, Syncs, Undoes } from "..
 import { about as aboutScores } from "./about";
 import { displayMenu } from "./display_menu";
 import { all, button, make, setText } from "./dom";
+import { meaning } from "./meaning";
 import { saveMenu } from "./save";
 import { undo } from "./undo";
 
@@ -23,7 +24,6 @@ type Source = Reads<
 export const header: Panel<Source> = (el, source) => {
   const model = make("span", "model");
   const about = make("span", "about");
-  const meaning = make("div", "meaning");
   const views = Object.values(VIEWS).map((view) => ({
     name: view.name,
     tab: button("view-tab", view.title, view.about, () =>
@@ -33,30 +33,35 @@ export const header: Panel<Source> = (el, source) => {
   const tabs = make("div", "views", ...views.map(({ tab }) => tab));
   tabs.setAttribute("role", "group");
   tabs.setAttribute("aria-label", "View");
-  const more = button("icon", "More", "Controls that few need, such as sign and number", () =>
-    source.show({ simple: !source.state.simple }),
+  const more = button(
+    "icon",
+    "More",
+    "Show or put away what few need: which tasks, presets, display, about, undo",
+    () => source.show({ simple: !source.state.simple }),
   );
   more.setAttribute("aria-label", "More controls");
   const keys = button("icon", "?", "Mouse, keys and a tour (?)", () =>
     source.show({ help: !source.state.help }),
   );
   keys.setAttribute("aria-label", "Help");
-  const undoing = make("div", "undo");
+  const undoing = make("div", "undo hw-more");
   const [display, save, from] = [
-    make("details", "menu"),
-    make("details", "menu"),
-    make("details", "menu"),
+    make("details", "menu hw-more"),
+    make("details", "menu hw-save"),
+    make("details", "menu hw-more"),
   ];
-  save.classList.add("hw-save");
+  const means = make("div", "meaning");
   el.append(
-    make("div", "what", make("div", "title", model, about), meaning),
-    make("div", "tools", tabs, undoing, more, display, save, from, keys),
+    make("div", "title", model, about),
+    make("div", "tools", tabs, undoing, display, from, save, more, keys),
+    means,
   );
   const disposes = [
     undo(undoing, source),
     displayMenu(display, source),
     saveMenu(save, source),
     aboutScores(from, source),
+    meaning(means, source),
   ];
 
   const draw = (): void => {
@@ -67,12 +72,9 @@ export const header: Panel<Source> = (el, source) => {
     setText(about, aboutText(scores));
     model.title = model.textContent;
     about.title = about.textContent;
-    setText(meaning, scores.meaning ?? "");
-    meaning.title = scores.meaning
-      ? `${scores.meaning} More about ${scores.method} in docs/methods.md.`
-      : "";
     for (const { name, tab } of views) tab.setAttribute("aria-pressed", String(name === view));
-    more.setAttribute("aria-pressed", String(!source.state.simple));
+    setText(more, source.state.simple ? "More" : "Less");
+    more.setAttribute("aria-expanded", String(!source.state.simple));
   };
   draw();
   const stop = source.subscribe((changed) => {

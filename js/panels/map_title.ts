@@ -35,7 +35,7 @@ export function mapTitle(source: MapSource): MapTitle {
     source.sync({ scale: "own" });
     source.show({ spoken: "Each map has its own colours" });
   });
-  quiet.append(most, make("span", "quiet-offer", "own scale"));
+  quiet.append(make("span", "quiet-word", "quiet"), most, make("span", "quiet-offer", "own scale"));
   const meta = make("span", "map-meta", part, count, end, quiet);
   const el = make("figcaption", "map-title", name, meta);
 

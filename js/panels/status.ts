@@ -16,7 +16,7 @@ type Source = Reads<Asked | "selected" | "error" | "spoken"> &
 export const status: Panel<Source> = (el, source) => {
   const text = make("span", "selected");
   const pass = button(
-    "off",
+    "off hw-more",
     "Select what passes",
     "Select every head that passes the threshold",
     () => {
@@ -25,7 +25,7 @@ export const status: Panel<Source> = (el, source) => {
       if (scores && mask) choose(inMask(scores, mask));
     },
   );
-  const invert = button("off", "Invert", "Select all others instead", () =>
+  const invert = button("off hw-more", "Invert", "Select all others instead", () =>
     choose(inverted(source.state)),
   );
   const clear = button("off", "Clear", "Select nothing (Escape)", () => {

@@ -41,6 +41,9 @@ export interface ScoresHeader {
   readonly method: string;
   /** What a score means, in a sentence of the method's; missing where it is not known. */
   readonly meaning?: string;
+  /** How the method works, in its own words, a paragraph each; and its paper with the address. */
+  readonly explained?: readonly string[];
+  readonly paper?: readonly [string, string];
   /** The settings that they are shown with at first, where their method asks for some. */
   readonly display?: {
     readonly view?: "categories";

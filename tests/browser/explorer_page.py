@@ -79,7 +79,9 @@ _NAMES = """(all) => all.map((map) => ['.hw-map-name', '.hw-map-part']
 Slider = Literal["threshold", "agreement", "solo"]
 
 
-def open_page(context: BrowserContext, path: Path) -> tuple[ExplorerPage, list[str], list[str]]:
+def open_page(
+    context: BrowserContext, path: Path, *, simple: bool = False
+) -> tuple[ExplorerPage, list[str], list[str]]:
     """The page, every request it made, and everything that went wrong."""
     page = context.new_page()
     requests: list[str] = []
@@ -91,7 +93,7 @@ def open_page(context: BrowserContext, path: Path) -> tuple[ExplorerPage, list[s
     )
     page.goto(path.as_uri())
     page.wait_for_selector(READY)
-    return ExplorerPage(page, wrong=wrong), requests, wrong
+    return ExplorerPage(page, wrong=wrong, simple=simple), requests, wrong
 
 
 def contrast(page: Page, selector: str) -> float:
@@ -109,6 +111,15 @@ class ExplorerPage:
     number: int = 0
     wrong: list[str] = field(default_factory=list)
     """Errors of the page, where it was opened by ``open_page``."""
+    simple: bool = False
+    """Leave the controls that few need put away, as a new user has it."""
+
+    def __post_init__(self) -> None:
+        if not self.simple:
+            more = self.button("More controls")
+            if more.get_attribute("aria-expanded") == "false":
+                more.click()
+                self.page.mouse.move(1, 1)
 
     @property
     def root(self) -> Locator:
@@ -311,9 +322,6 @@ class ExplorerPage:
         choice = self.root.locator(
             ".hw-choice", has=self.page.locator(f".hw-choice-name:text-is('{label}')")
         )
-        if not choice.is_visible() and "hw-more" in (choice.get_attribute("class") or ""):
-            self.button("More controls").click()
-            self.drawn()
         choice.locator("select").select_option(value)
         self.drawn()
 

@@ -161,7 +161,7 @@ def test_tab_goes_through_everything_in_order_and_the_focus_is_seen(
     names = [focus["name"] for focus in stops]
     assert names[:10] == [
         *("Tasks", "Agreement", "Categories", "Undo", "Redo"),
-        *("More controls", "Display", "Save", "About", "Help"),
+        *("Display", "About", "Save", "More controls", "Help"),
     ]
     controls = "button:enabled, input:enabled, select, summary, .hw-plot"
     everything = view.root.locator(controls).evaluate_all(

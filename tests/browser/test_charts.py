@@ -102,7 +102,7 @@ def board(opened: Board) -> Iterator[Board]:
         "a histogram without a threshold",
     )
     wait_until(
-        lambda: opened.view.text("selected").startswith("Click a head"),
+        lambda: opened.view.text("selected").startswith("Click to select"),
         "heatmaps without a selection",
     )
     yield opened

@@ -20,6 +20,7 @@ lab = hw.live(tiny.model("llama"), tasks, method="gating")
 lab
 """
 GONE = "The kernel is gone; what was scored stays. Run the cell again."
+TROUBLES = ".hw-run-troubles .hw-error"
 Open = Callable[..., Kernel]
 
 
@@ -43,7 +44,7 @@ def opened(page: Page, server: Server, open_notebook: Open) -> tuple[Kernel, lis
 
 
 def says_that_it_is_gone(page: Page, wrong: list[str]) -> None:
-    wait_until(lambda: GONE in page.locator(".hw-run .hw-error").inner_text(), "the sentence")
+    wait_until(lambda: GONE in page.locator(TROUBLES).inner_text(), "the sentence")
     assert row(page) == "The kernel is gone." and button(page) == ("Run", True)
     assert not page.locator(".hw-run .hw-progress").is_visible()
     # JupyterLab asks what is to be done about a kernel that has died, in a dialog of its own.
@@ -89,7 +90,7 @@ def test_a_busy_kernel_is_not_called_dead(page: Page, server: Server, open_noteb
         lambda: row(page) if "busy" in row(page) or "left" in row(page) else "", "what is known"
     )
     assert said == "The kernel is busy with a cell." or " of " in said
-    assert page.locator(".hw-run .hw-error").is_hidden() and not button(page)[1]
+    assert page.locator(TROUBLES).is_hidden() and not button(page)[1]
     go_on.touch()
     wait_until(lambda: "left" in row(page) or "done" in row(page), "the run to be under way")
     assert wrong == []

@@ -111,7 +111,7 @@ def test_what_was_done_before_stop_is_kept(bench: Bench) -> None:
     )
     about = bench.page.locator(".hw-run select").first.get_attribute("title") or ""
     assert about.startswith("How fast log p(answer) changes"), "what the method does"
-    bench.page.locator(".hw-run-more summary").click()
+    bench.page.locator(".hw-run-options summary").click()
     option = bench.page.locator(".hw-run-option", has_text="size without sign")
     assert "abs" in (option.locator(".hw-choice").get_attribute("title") or ""), "for Python"
     assert option.locator(".hw-option-note").inner_text().endswith("."), "the help of an option"

@@ -30,6 +30,7 @@ lab
 # Notebook 7.6 on its way up, also with an empty notebook
 SCHEMA = "Cannot read properties of undefined (reading 'schema')"
 GONE = "The kernel is gone; what was scored stays. Run the cell again."
+TROUBLES = ".hw-run-troubles .hw-error"
 SOON = 2.0
 """Seconds in which a page here says that its kernel is gone: the promise is one, and looking
 takes its time on a busy machine."""
@@ -134,7 +135,7 @@ def test_a_kernel_that_ends_is_said_within_a_second_and_what_was_scored_stays(
     cells = view.cells()
     os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
     began = time.monotonic()
-    wait_until(lambda: GONE in page.locator(".hw-run .hw-error").inner_text(), "the sentence")
+    wait_until(lambda: GONE in page.locator(TROUBLES).inner_text(), "the sentence")
     took = time.monotonic() - began
     assert go.is_disabled()
     assert view.cells() == cells

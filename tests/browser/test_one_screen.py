@@ -94,7 +94,7 @@ def screen(chromium: Browser, server: Server) -> Iterator[Screen]:
     spare = 1100 - int(root.evaluate("(el) => el.clientWidth"))
     page.set_viewport_size({"width": WIDTH + spare, "height": 980})
     wait_until(lambda: root.evaluate("(el) => el.clientWidth") == WIDTH, "the width")
-    yield Screen(page, kernel, ExplorerPage(page))
+    yield Screen(page, kernel, ExplorerPage(page, simple=True))
     kernel.close()
     page.evaluate("() => window.testPanel.sessionContext.shutdown()")
     context.close()
@@ -145,6 +145,10 @@ def test_a_student_tests_a_claim_in_few_actions_on_one_screen(screen: Screen) ->
         inspector.get_by_role("tab", name=tab).click()
         assert screen.rest()["height"] <= HEIGHT, tab
 
+    more = page.get_by_role("button", name="More controls")
+    more.click()
+    assert screen.rest()["height"] <= HEIGHT, "with every control shown"
+    more.click()
     restore = page.get_by_role("button", name="Restore all")
     screen.do("undo", restore, restore.click)
     kernel.until("bool((lab.gates == 1).all())", bool)

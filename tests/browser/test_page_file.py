@@ -49,7 +49,7 @@ def test_a_page_from_disk_works_and_asks_the_network_for_nothing(
     view.click(29, 8)
     wait_until(lambda: view.text("selected") == "1 selected: L29 H8", "the click")
     view.page.keyboard.press("Escape")
-    wait_until(lambda: view.text("selected").startswith("Click a head"), "Escape")
+    wait_until(lambda: view.text("selected").startswith("Click to select"), "Escape")
     view.hover(10, 3)
     wait_until(lambda: view.card().startswith("L10 H3"), "the card")
     assert requests == [path.as_uri()]

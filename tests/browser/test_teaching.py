@@ -15,12 +15,16 @@ from .explorer_page import ExplorerPage, open_page
 from .test_access import axe, serious  # noqa: F401
 
 MEANING = "How much the answer changes with the head; positive helps."
+METHOD = {
+    "explained": ["It is worked out so.", "A score of 1 is large."],
+    "paper": ["A. Author 2026", "https://example.org/paper"],
+}
 MADE = made_up.scores(12, 8, tasks=3, runs=9, signed=True)
 SCORES = hw.HeadScores.from_arrays(
     {name: MADE.values(name) for name in MADE.tasks},
     method="gradient",
     signed=True,
-    meta={"model": "a model with a rather long name / revision 12", "meaning": MEANING},
+    meta={"model": "a model with a rather long name / revision 12", "meaning": MEANING, **METHOD},
 )
 SIZES = {"normal": 1.0, "large": 1.25, "projector": 1.6}
 
@@ -114,24 +118,83 @@ def test_help_lists_the_mouse_and_the_keys(context: BrowserContext, path: Path) 
     assert view.plot().evaluate("(plot) => plot === document.activeElement")
 
 
-def test_few_controls_are_shown_at_first_and_the_maps_stay_where_they_are(
-    context: BrowserContext, path: Path, tmp_path: Path
-) -> None:
-    view, _, _ = open_page(context, path)
-    more = view.root.locator(".hw-more")
-    assert more.count() == 2 and not any(part.is_visible() for part in more.all())
-    assert view.text("meaning") == MEANING
-    top = box(view.plot())["y"]
-    view.button("More controls").click()
-    view.drawn()
-    assert all(part.is_visible() for part in more.all())
-    assert view.button("More controls").get_attribute("aria-pressed") == "true"
-    assert box(view.plot())["y"] == top
+CONTROLS = "button, select, input, summary"
+"""What can be used, by its tag."""
+_NAMES = """(all) => all
+    .filter((el) => el.checkVisibility({ visibilityProperty: true }))
+    .map((el) => el.ariaLabel || el.labels?.[0]?.textContent || el.textContent)"""
 
-    hurts = hw.explore(SCORES, sign="hurts").to_html(tmp_path / "hurts.html")
-    other, _, _ = open_page(context, hurts)
-    seen = [part.is_visible() for part in other.root.locator(".hw-more").all()]
-    assert seen == [True, False]  # what is not as usual is shown
+
+def test_a_new_user_sees_views_threshold_maps_and_what_a_score_means(
+    context: BrowserContext, path: Path
+) -> None:
+    view, _, _ = open_page(context, path, simple=True)
+    names = view.root.locator(f".hw-top :is({CONTROLS})").evaluate_all(_NAMES)
+    assert names == [
+        *("Tasks", "Agreement", "Categories", "Save", "More controls", "Help"),
+        *("How gradient works", "Threshold", "Threshold", "Threshold value", "No threshold"),
+    ]
+    names = view.root.locator(f".hw-status :is({CONTROLS})").evaluate_all(_NAMES)
+    assert names == ["Clear"]
+    assert view.text("meaning-text") == MEANING
+    more = view.button("More controls")
+    more.click()
+    view.drawn()
+    assert all(part.is_visible() for part in view.root.locator(".hw-more").all())
+    assert more.get_attribute("aria-expanded") == "true" and more.inner_text() == "Less"
+    more.click()
+    view.drawn()
+    assert not any(part.is_visible() for part in view.root.locator(".hw-more").all())
+
+
+@pytest.mark.parametrize(
+    ("settings", "stays"),
+    [
+        ({"sign": "hurts"}, "Sign"),
+        ({"reduction": "median"}, "Number"),
+        ({"task": SCORES.tasks[0]}, "All tasks"),
+        ({"tasks": SCORES.tasks[:2]}, "One at a time"),
+    ],
+)
+def test_what_is_not_as_usual_is_in_sight(
+    context: BrowserContext, tmp_path: Path, settings: dict[str, Any], stays: str
+) -> None:
+    path = hw.explore(SCORES, **settings).to_html(tmp_path / "unusual.html")
+    view, _, _ = open_page(context, path, simple=True)
+    assert view.root.get_by_text(stays, exact=True).is_visible()
+    assert not view.root.get_by_text("Presets", exact=True).is_visible()
+
+
+@pytest.mark.parametrize("width", [968, 400])
+def test_a_method_says_how_it_works_and_where_it_is_from(
+    context: BrowserContext, path: Path, width: int
+) -> None:
+    view, requests, wrong = open_page(context, path, simple=True)
+    view.page.set_viewport_size({"width": width, "height": 900})
+    view.drawn()
+    view.root.locator("summary", has_text="How gradient works").click()
+    said = view.root.locator(".hw-method .hw-popup")
+    assert [part.inner_text() for part in said.locator("p").all()] == [
+        *METHOD["explained"],
+        "From A. Author 2026.",
+    ]
+    paper = said.get_by_role("link", name="A. Author 2026")
+    assert paper.get_attribute("href") == METHOD["paper"][1]
+    assert paper.get_attribute("rel") == "noopener noreferrer"
+    at, root = box(said), box(view.root)
+    assert at["x"] >= root["x"] and at["x"] + at["width"] <= root["x"] + root["width"]
+    assert len(requests) == 1 and wrong == []
+    view.press("Escape")
+    assert not said.is_visible()
+
+
+def test_an_address_that_is_no_web_page_is_no_link(context: BrowserContext, tmp_path: Path) -> None:
+    meta = {**SCORES.meta, "paper": ["A. Author 2026", "javascript:alert(1)"]}
+    values = {name: SCORES.values(name) for name in SCORES.tasks}
+    made = hw.HeadScores.from_arrays(values, method="gradient", signed=True, meta=meta)
+    view, _, _ = open_page(context, hw.explore(made).to_html(tmp_path / "odd.html"))
+    view.root.locator("summary", has_text="How gradient works").click()
+    assert view.root.locator(".hw-paper").evaluate("(el) => el.tagName") == "SPAN"
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -167,7 +230,7 @@ def test_the_header_is_one_line_whose_names_are_cut_short(
     context = chromium.new_context(viewport={"width": width, "height": 900})
     view, _, _ = open_page(context, path)
     height = box(view.root.locator(".hw-header"))["height"]
-    assert height == 36
+    assert height == 24 + 2 + 16  # and one line of what a score means
     tops = [box(part)["y"] for part in view.root.locator(".hw-tools > *").all()]
     assert max(tops) - min(tops) <= 2
     about = view.root.locator(".hw-about")
