@@ -73,7 +73,7 @@ def _method(model: Model, name: str) -> dict[str, Any]:
     except Exception as error:
         options = []
         why_not = why_not or f"method {name!r}: its options cannot be read: {_of(error)}"
-    return {"name": name, "about": method.about, "why_not": why_not, "options": options}
+    return {"name": name, "about": _about(method), "why_not": why_not, "options": options}
 
 
 def why_not(method: Method, model: Model, tasks: Sequence[Task], seed: int) -> str | None:
@@ -118,6 +118,14 @@ def _why_not(method: Method, model: Model) -> str | None:
 
 def _of(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).rstrip('.')}. Mend it and register it again."
+
+
+def _about(method: Method) -> str:
+    """What a score means with the usual options; empty where the method's own words fail."""
+    try:
+        return str(method.meaning(method.options()))
+    except Exception:  # a faulty method's; its run says what is wrong
+        return ""
 
 
 def _options(method: Method) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ def nothing_yet(model: Model, tasks: Iterable[Task], method: str) -> HeadScores:
         meta=Record(
             model=model.name,
             sections=model.sections,
-            **facts.of_method(declared),
+            **facts.of_method(declared, declared.options()),
             partial=True,
         ),
     )

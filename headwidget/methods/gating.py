@@ -278,6 +278,10 @@ METHOD = Method(
     steps=_steps,
     usual_batch=lambda options: options.batch,
     about="How open the head's fitted gate stays under pressure to drop heads, from 0 to 1.",
+    aspects={
+        "interference": "How closed the head's gate stays under pressure to keep heads, 0 to 1.",
+        "irrelevance": "How far the head's gate follows the pressure to keep or drop, 0 to 1.",
+    },
     explained=(
         "Every head gets a gate between 0 and 1, and the gates of all heads are fitted together "
         "while the model stays as it is: first without pressure, then with pressure to keep heads, "

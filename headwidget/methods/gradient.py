@@ -50,7 +50,10 @@ METHOD = Method(
     run,
     Gradient,
     signed=lambda options: not options.abs,
-    about="How fast log p(answer) changes with the head's gate; positive helps, to first order.",
+    about=lambda options: (
+        "How fast log p(answer) changes with the head's gate"
+        + (", up or down, to first order." if options.abs else "; positive helps, to first order.")
+    ),
     explained=(
         "Every head's output is multiplied by a gate, which is 1; the score is the slope of the "
         "answer's log-probability along that gate. One forward and one backward pass give the "

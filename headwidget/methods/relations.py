@@ -295,6 +295,9 @@ METHOD = Method(
     runs_model=False,
     steps=lambda tasks, _: (sum(len(task.examples) for task in tasks), "pairs"),
     about="The share of a relation's pairs whose target the head's weights promote.",
+    aspects={
+        "suppression": "The share of a relation's pairs whose target the head's weights suppress."
+    },
     explained=(
         "A word's embedding goes through the head's value and output matrices onto the vocabulary. "
         "A pair of words counts where its second word is among the tokens that come out strongest; "

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from headwidget.scores import files, frames, merge, missing, rank, reduce, validation
 from headwidget.scores.categories import Categories
-from headwidget.scores.record import Record, checked_json
+from headwidget.scores.record import Record, checked_json, of_aspect
 
 if TYPE_CHECKING:
     import pandas
@@ -188,6 +188,7 @@ class HeadScores:
         return dataclasses.replace(
             self,
             _values=self._aspects[name],
+            meta=MappingProxyType(of_aspect(self.meta, name)),
             method=f"{self.method} ({name})",
             _aspects=MappingProxyType({}),
         )

@@ -237,6 +237,8 @@ class Record(JsonFields):
     """Were prompts run one at a time, because of such hooks or as they affect each other?"""
     meaning: str | None = optional(text)
     """What a score means: the method's own sentence (``Method.about``)."""
+    aspects: Mapping[str, str] = by_name(text)
+    """What a score of each aspect means, by the aspect's name (``Method.aspects``)."""
     explained: tuple[str, ...] = several(text)
     """How the method works, in its own words: a paragraph each (``Method.explained``)."""
     paper: tuple[str, ...] = field(default=(), metadata={"read": _two_texts})
@@ -286,6 +288,17 @@ class Record(JsonFields):
             tasks={task: self.tasks[task] for task in kept if task in self.tasks},
             floor={task: self.floor[task] for task in kept if task in self.floor},
         )
+
+
+def of_aspect(meta: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The record of an aspect's scores, as JSON: what a score means is said of the aspect."""
+    record = Record.from_json(meta)
+    kept = {key: value for key, value in meta.items() if key != "meaning"}
+    if name in record.aspects:
+        kept["meaning"] = record.aspects[name]
+    if record.merged:
+        kept["merged"] = [of_aspect(source, name) for source in meta["merged"]]
+    return kept
 
 
 def checked_json(meta: Mapping[str, Any] | Record) -> dict[str, Any]:

@@ -185,8 +185,10 @@ class Method:
     """
     runs_model: bool = True
     """Does it run the model? False for a method that reads weights alone."""
-    about: str = ""
-    """What a score means, in one sentence."""
+    about: str | Callable[[Any], str] = ""
+    """What a score means, in one sentence. A function of the options where they decide it."""
+    aspects: Mapping[str, str] = field(default_factory=dict)
+    """What a score of each aspect means, in one sentence, by the aspect's name."""
     explained: tuple[str, ...] = ()
     """How it is worked out, how to read a score, and what it cannot say: a paragraph each."""
     paper: tuple[str, str] | None = None
@@ -195,6 +197,10 @@ class Method:
     def is_signed(self, options: Any) -> bool:
         """Does the sign of a score mean something with these options?"""
         return bool(self.signed(options)) if callable(self.signed) else self.signed
+
+    def meaning(self, options: Any) -> str:
+        """What a score means with these options."""
+        return self.about(options) if callable(self.about) else self.about
 
 
 def to_host(

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from headwidget.scoring.contract import Method
 
 
-def of_method(method: Method) -> dict[str, Any]:
+def of_method(method: Method, options: Any) -> dict[str, Any]:
     """What a method says of itself, as fields of a record."""
     return {
-        "meaning": method.about or None,
+        "meaning": method.meaning(options) or None,
+        "aspects": method.aspects,
         "explained": method.explained,
         "paper": method.paper or (),
     }

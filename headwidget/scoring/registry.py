@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+from collections.abc import Mapping
 from typing import Any
 
 from headwidget.scores import rank
@@ -82,11 +83,12 @@ def register_method(method: Method) -> None:
 
 def _check_facts(method: Method) -> None:
     """Check what a method says about itself."""
-    if method.about != "" and not is_text(method.about):
+    if method.about != "" and not is_text(method.about) and not callable(method.about):
         raise TypeError(
-            f"method {method.name!r}: about is text, one sentence on what a score means; "
-            f"got {method.about!r}."
+            f"method {method.name!r}: about is text, one sentence on what a score means, or a "
+            f"function about(options) that gives it; got {method.about!r}."
         )
+    _check_texts(method)
     try:
         rank.check(method.ranked_by)
     except ValueError as error:
@@ -107,6 +109,26 @@ def _check_facts(method: Method) -> None:
             f"method {method.name!r}: encode is a function encode(tasks, model, options, seed) "
             f"or None; got {method.encode!r}."
         )
+
+
+def _check_texts(method: Method) -> None:
+    """Check how a method explains itself, which is kept with its scores."""
+    aspects, explained, paper = method.aspects, method.explained, method.paper
+    by_name = isinstance(aspects, Mapping) and all(map(is_text, (*aspects, *aspects.values())))
+    kinds = (
+        ("aspects", by_name, "a dict of one sentence by the aspect's name"),
+        ("explained", _are_texts(explained), "a tuple of paragraphs"),
+        ("paper", paper is None or (_are_texts(paper) and len(paper) == 2), "(authors, address)"),
+    )
+    for name, fits, kind in kinds:
+        if not fits:
+            raise TypeError(
+                f"method {method.name!r}: {name} is {kind}; got {getattr(method, name)!r:.80}."
+            )
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, (tuple, list)) and all(map(is_text, value))
 
 
 def _check_options(method: Method) -> None:
@@ -173,7 +195,12 @@ def options(method: Method, values: dict[str, Any]) -> Any:
 
 
 def check_recordable(method: Method, options: Any) -> None:
-    """Check that the scores' record can hold the options."""
+    """Check that the scores' record can hold the options and what the method says of them."""
+    if not isinstance(meaning := method.meaning(options), str):
+        raise TypeError(
+            f"method {method.name!r}: about(options) gives one sentence on what a score means; "
+            f"got {meaning!r:.80}."
+        )
     for name, value in facts.of_options(options).items():
         try:
             checked_json({"options": {name: value}})

@@ -315,7 +315,7 @@ class Scoring:
         task_records = {t.name: self._task_record(t, begun[t.name], disturbances) for t in tasks}
         record = dataclasses.replace(
             record,
-            **facts.of_method(self.method),
+            **facts.of_method(self.method, self.options),
             out_of_memory=f"the batch was halved to {self.halved[-1]}" if self.halved else None,
             partial=partial,
             tasks=task_records,
@@ -350,7 +350,7 @@ class Scoring:
         record = Record(
             model=self.model.name,
             sections=self.model.sections,
-            **facts.of_method(self.method),
+            **facts.of_method(self.method, self.options),
             partial=True,
             display=display,
         )

@@ -38,7 +38,8 @@ class Relation(Task):
         category = f", category {self.category!r}" if self.category else ""
         return f"Relation({self.name!r}, {count}{category})"
 
-    def _of(self, chosen: Iterable[int]) -> Relation:
+    def only(self, chosen: Iterable[int]) -> Relation:
+        """The same relation with only the chosen pairs, in the relation's order."""
         return Relation(self.name, [self.pairs[i] for i in sorted(chosen)], self.category)
 
 

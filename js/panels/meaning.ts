@@ -14,7 +14,7 @@ export const meaning: Panel<Reads<"scores">> = (el, source) => {
   label.className = "hw-link";
   const draw = (): void => {
     const { scores } = source.state;
-    el.hidden = !scores?.meaning;
+    el.hidden = !scores?.meaning && !scores?.explained?.length;
     setText(sentence, scores?.meaning ?? "");
     menu.hidden = !scores?.explained?.length;
     setText(label, `How ${scores?.method ?? ""} works`);

@@ -169,7 +169,7 @@ def test_nothing_is_wider_than_the_lab_at_any_width(screen: Screen) -> None:
         assert said.evaluate("(el) => el.scrollWidth <= el.clientWidth"), f"cut at {width}"
         box = said.bounding_box()
         assert box and box["width"] >= 180, width
-        for menu in ("score", "more", "past"):
+        for menu in ("score", "options", "past"):
             opener, popup = (
                 page.locator(f".hw-run-{menu} > {part}") for part in ("summary", ".hw-popup")
             )

@@ -78,7 +78,8 @@ def test_what_is_not_scored_yet_is_marked_and_no_number() -> None:
     assert header["meaning"] == registry.find("ablation").about
     lab = hw.live(model, TASKS)
     assert all(task["missing"] for task in lab._header["tasks"])
-    assert lab._header["meaning"] == registry.find("gradient").about
+    gradient = registry.find("gradient")
+    assert lab._header["meaning"] == gradient.meaning(gradient.options())
 
 
 def test_stop_keeps_what_is_done() -> None:

@@ -172,6 +172,9 @@ class NotSettable:
         (dataclasses.replace(MINE, name=7), "a method's name is text that is not empty; got 7"),  # type: ignore[arg-type]
         (dataclasses.replace(MINE, name="\ud800"), "a method's name is text that is not empty"),
         (dataclasses.replace(MINE, about=object()), "method 'mine': about is text, one sentence"),  # type: ignore[arg-type]
+        (dataclasses.replace(MINE, aspects={"a": 1}), "'mine': aspects is a dict of one sentence"),  # type: ignore[dict-item]
+        (dataclasses.replace(MINE, explained="text"), "'mine': explained is a tuple of paragraphs"),  # type: ignore[arg-type]
+        (dataclasses.replace(MINE, paper=("A. Author",)), r"'mine': paper is \(authors, address\)"),  # type: ignore[arg-type]
         (dataclasses.replace(MINE, name="probe"), "'probe' is a method of headwidget itself"),
         (dataclasses.replace(MINE, run=None), "method 'mine': run is a function"),  # type: ignore[arg-type]
         (dataclasses.replace(MINE, options=dict), "method 'mine': options is a frozen dataclass"),
@@ -251,8 +254,33 @@ def test_an_unknown_method_or_option_is_told_of_the_users_own() -> None:
 
 @pytest.mark.parametrize("name", registry.names())
 def test_every_built_in_method_says_what_a_score_means(name: str) -> None:
-    about = registry.find(name).about
-    assert about.endswith(".") and len(about) <= 100
+    method = registry.find(name)
+    for about in (method.meaning(method.options()), *method.aspects.values()):
+        assert about.endswith(".") and len(about) <= 100
+    assert len(method.explained) >= 2 and all(text.endswith(".") for text in method.explained)
+    assert method.paper is not None and method.paper[1].startswith("https://")
+
+
+def test_what_a_score_means_follows_the_options() -> None:
+    model = tiny.model("llama")
+    signed = hw.score(model, TASKS, "gradient").record.meaning
+    sizes = hw.score(model, TASKS, "gradient", abs=True).record.meaning
+    assert signed is not None and "positive helps" in signed
+    assert sizes is not None and "positive" not in sizes and "up or down" in sizes
+
+
+def test_what_is_said_of_options_is_checked_before_anything_runs() -> None:
+    hw.register_method(dataclasses.replace(MINE, about=lambda options: options.size))
+    with pytest.raises(TypeError, match=r"about\(options\) gives one sentence .* got 1"):
+        hw.score(tiny.model("llama"), TASKS, "mine")
+
+
+def test_every_aspect_says_what_its_score_means() -> None:
+    method = registry.find("gating")
+    quick = {"preset": "quick", "fits": 1, "updates": 1}
+    scores = hw.score(tiny.model("llama"), TASKS, "gating", **quick, progress=False)
+    meanings = {name: aspect.record.meaning for name, aspect in scores.aspects.items()}
+    assert meanings == method.aspects and scores.record.meaning not in meanings.values()
 
 
 # ---- what follows from the options ----

@@ -442,6 +442,7 @@ def test_relations_start_by_category_at_the_published_threshold() -> None:
 def test_suppression_is_kept_in_the_same_file(tmp_path: Any) -> None:
     scores = hw.score(made("llama"), following(), "relations", progress=False)
     back = hw.open(scores.save(tmp_path / "relations.safetensors"))
+    assert "suppress" in str(back.aspects["suppression"].record.meaning)
     np.testing.assert_array_equal(
         back.aspects["suppression"].values("following"),
         scores.aspects["suppression"].values("following"),

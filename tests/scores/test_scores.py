@@ -340,6 +340,18 @@ def aspects() -> hw.HeadScores:
     )
 
 
+def test_what_an_aspect_means_is_said_of_the_aspect() -> None:
+    meta = {"meaning": "How open.", "aspects": {"interference": "How closed."}, "seed": 1}
+    scores = dataclasses.replace(aspects(), meta=meta)
+    assert scores.record.meaning == "How open."
+    assert scores.aspects["interference"].record.meaning == "How closed."
+    assert scores.aspects["irrelevance"].record.meaning is None
+    other = aspects().select("b")
+    both = scores.select("a").merge(dataclasses.replace(other, meta={**meta, "seed": 2}))
+    of_sources = both.aspects["interference"].record.sources
+    assert [record.meaning for record in of_sources] == ["How closed."] * len(of_sources)
+
+
 def test_aspects_are_scores_of_the_same_runs() -> None:
     scores = aspects()
     other = scores.aspects["interference"]
