@@ -34,7 +34,7 @@ export const header: Panel<Source> = (el, source) => {
   tabs.setAttribute("role", "group");
   tabs.setAttribute("aria-label", "View");
   const more = button(
-    "icon",
+    "icon hw-disclose",
     "More",
     "Show or put away what few need: which tasks, presets, display, about, undo",
     () => source.show({ simple: !source.state.simple }),
@@ -73,7 +73,6 @@ export const header: Panel<Source> = (el, source) => {
     model.title = model.textContent;
     about.title = about.textContent;
     for (const { name, tab } of views) tab.setAttribute("aria-pressed", String(name === view));
-    setText(more, source.state.simple ? "More" : "Less");
     more.setAttribute("aria-expanded", String(!source.state.simple));
   };
   draw();
