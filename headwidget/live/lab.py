@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from headwidget.live.runner import Runner
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
 from headwidget.scoring import registry, score
+from headwidget.scoring.checkpoint import Checkpoint
 from headwidget.scoring.run import Scoring
 from headwidget.tasks import Task
 
@@ -125,11 +127,12 @@ class Lab(GatedExplorer):
 
     # ---- runs ----
 
-    def run(self, **keywords: Any) -> Self:
+    def run(self, *, checkpoint: str | Path | None = None, **keywords: Any) -> Self:
         """Start a run with ``method``, ``options``, ``asked`` and ``prompts`` as they are set.
 
         Keywords set them first (``tasks`` sets ``asked``); any other keyword is an option of
-        the method. A run under way is stopped and replaced. Gives the lab back:
+        the method. A run under way is stopped and replaced. ``checkpoint`` is a file that
+        keeps what is scored, as in :func:`headwidget.score`. Gives the lab back:
         ``lab.run().wait()``, or ``await lab.run().done``.
         """
         self._check_open()
@@ -141,6 +144,8 @@ class Lab(GatedExplorer):
             self.options = options
         scoring = self._prepared()
         run_settings.heed(scoring, self.gates, self.heed_gates)
+        if checkpoint is not None:
+            scoring.checkpoint = Checkpoint(checkpoint)
         with self._lock:
             self._check_open()
             self._set(_trouble="")
@@ -230,7 +235,8 @@ class Lab(GatedExplorer):
             self._set(**reset, _header=header, _buffer=buffer)
 
     def _tell(self, state: dict[str, Any]) -> None:
-        self._set(_state=state, state=state["state"])
+        trouble = {"_trouble": state["trouble"]} if state.get("trouble") else {}
+        self._set(_state=state, state=state["state"], **trouble)
 
     def _kept(self) -> None:
         self._history.add(self._shown)

@@ -156,7 +156,14 @@ class Runner:
             state, message = "failed", payloads.sentence(error)
         finally:
             halved = scoring.halved[-1] if scoring.halved else None
-            ending = progress.report(state, what="", kept=kept, message=message, halved=halved)
+            ending = progress.report(
+                state,
+                what="",
+                kept=kept,
+                message=message,
+                halved=halved,
+                trouble=_let_go(scoring),
+            )
             with contextlib.suppress(hooks.Stopped):
                 self._tell(run, ending)
             if self._scoring is scoring:
@@ -217,6 +224,14 @@ def _chunks(scoring: Scoring, note: Callable[[str, float], None]) -> Iterator[Ch
                 "return, or raises an error such as ValueError."
             ) from error
         yield chunk
+
+
+def _let_go(scoring: Scoring) -> str | None:
+    """Close a run's checkpoint; why it is not whole, as a sentence, if so."""
+    if scoring.checkpoint is None:
+        return None
+    scoring.checkpoint.close()
+    return scoring.checkpoint.broken
 
 
 class _Progress:

@@ -69,7 +69,7 @@ def run(job: Job) -> Iterator[Chunk]:
     if whole or not _can_replay(job, planned[0][:2], fill):
         yield from _head_by_head(job, fill)
         return
-    for runs in planned:
+    for runs in job.left(planned):
         replay = Replay(model, runs, [task.examples[i] for i in runs])
         for row in range(len(model.layers)):
             with hooks.scoring(model):
@@ -133,7 +133,7 @@ def _head_by_head(job: Job, fill: Tensor | None) -> Iterator[Chunk]:
     """A chunk for every layer of every batch, one plain forward of the whole model a head."""
     model, task, last_only = job.model, job.task, job.options.where == "last"
     reads_once = model.encoder_decoder and not model.hooked and _can_read_once(job)
-    for batch in batches(task.examples, model, job.batch_size):
+    for batch in batches(task.examples, model, job.batch_size, job.left):
         with hooks.scoring(model):
             logits = forward(model, batch)
             base, right = log_probability(logits, batch), correct(logits, batch)
@@ -219,6 +219,7 @@ METHOD = Method(
     run,
     Ablation,
     signed=True,
+    skips_done=True,
     check_tasks=_check_tasks,
     about="How much log p(answer) falls when the head's output is replaced; positive helps.",
     explained=(

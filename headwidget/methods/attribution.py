@@ -197,6 +197,7 @@ METHOD = Method(
     run,
     Attribution,
     signed=True,
+    skips_done=True,
     check=check,
     about="How much the head writes straight towards the answer's logit; positive towards it.",
     explained=(

@@ -5,8 +5,9 @@ A prefix that prompts share runs once a fit, and gradients flow through it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,6 +73,17 @@ class Prompts:
             self._deal()
         at, chosen = self._waiting.pop()
         return self.groups[at], chosen, self.lengths[at][chosen]
+
+    @property
+    def waiting(self) -> tuple[list[int], npt.NDArray[np.int64]]:
+        """The updates that are planned: the group of each, and (update, fit, prompt)."""
+        groups, chosen = [at for at, _ in self._waiting], [chosen for _, chosen in self._waiting]
+        empty = np.empty((0, len(self.seeds), self.count), np.int64)
+        return groups, np.stack(chosen) if chosen else empty
+
+    @waiting.setter
+    def waiting(self, planned: tuple[Sequence[int], npt.NDArray[np.int64]]) -> None:
+        self._waiting = list(zip(*planned))
 
     def _deal(self) -> None:
         """Plan updates that see every prompt once, in a random order.
@@ -202,6 +214,36 @@ class Fits:
             losses.append(loss)
             slopes.append(slope)
         return torch.cat(losses), torch.cat(slopes)
+
+    def kept(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """All that the next updates depend on, as JSON and as arrays."""
+        assert self._adam is not None
+        adam = self._adam.state[self.theta]
+        tensors = {"theta": self.theta.detach(), **adam, "losses": torch.stack(self._losses)}
+        arrays = {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
+        waiting = []
+        for number, prompts in enumerate(self.seen):
+            groups, chosen = prompts.waiting
+            waiting.append(groups)
+            arrays[f"waiting {number}"] = chosen
+        seeds = [rng.bit_generator.state for rng in self.seen[0].seeds]
+        return {"seeds": seeds, "waiting": waiting}, arrays
+
+    def go_on(self, facts: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on in a stage that has begun, from what :meth:`kept` gave."""
+        assert self._adam is not None
+        with torch.inference_mode(False), torch.no_grad():
+            self.theta.copy_(torch.from_numpy(arrays["theta"]))
+            for name in ("step", "exp_avg", "exp_avg_sq"):
+                state = torch.from_numpy(arrays[name])
+                # Adam keeps its step where it was made
+                self._adam.state[self.theta][name] = state.to(self.theta.device).clone()
+            losses = torch.from_numpy(arrays["losses"]).to(self.theta.device)
+        self._losses = list(losses)
+        for number, prompts in enumerate(self.seen):
+            prompts.waiting = facts["waiting"][number], arrays[f"waiting {number}"]
+        for rng, state in zip(self.seen[0].seeds, facts["seeds"]):
+            rng.bit_generator.state = state
 
     def gates(self) -> npt.NDArray[np.float32]:
         """The gates as they are, (fit, layer, head), on the host."""

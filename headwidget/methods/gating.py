@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from headwidget.methods.gate_fits import Fits, Prompts
 from headwidget.models import Model, not_finite
@@ -26,6 +28,9 @@ from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
 from headwidget.scoring.encode import EncodedTask, encode
 from headwidget.scoring.option_checks import at_least, between
 from headwidget.tasks import Task
+
+if TYPE_CHECKING:
+    from headwidget.scoring.journal import Entry
 
 Gates = npt.NDArray[np.float32]
 
@@ -135,41 +140,108 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     assert options.fits is not None
     labels = tuple(f"fit {i}" for i in range(options.fits))
     for task in job.tasks:
+        kept = job.kept.get(_name(job, task))
+        if kept is not None and kept.facts["stage"] == len(STAGES):  # it is fitted
+            job.note(task.name, _steps([task], options)[0])
+            continue
         checked = slopes.as_record(slopes.check_task(job.model, task.examples, job.seed))
         right = answered(job.model, task.examples, job.batch_size)
         record = {"gating": {}, **checked, **_contrast(options.contrast), **_warning(task, right)}
         yield Report({task.name: TaskReport(labels=labels, right=right, record=record)})
-        yield from fit(job, task)
+        yield from fit(job, task, kept)
 
 
-def fit(job: Job, task: EncodedTask) -> Iterator[Chunk | Report]:
+@dataclass
+class Training:
+    """How far the fits of a task are."""
+
+    stage: int = 0
+    """The index of the stage under way."""
+    done: int = 0
+    """Updates of that stage."""
+    settled: bool = False
+    gates: dict[str, Gates] = field(default_factory=dict)
+    """By stage, as it stands or ended."""
+    curves: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    before: Gates | None = None
+    """The gates ten updates ago."""
+    start: Tensor | None = None
+    """Where the stages under pressure start: the end of the free one."""
+
+    def keep(self, job: Job, task: EncodedTask, fits: Fits) -> None:
+        """Keep all of it, with the fits."""
+        facts, arrays = fits.kept()
+        arrays |= {f"gates {stage}": gates for stage, gates in self.gates.items()}
+        if self.before is not None:
+            arrays["before"] = self.before
+        if self.start is not None:
+            arrays["start"] = self.start.detach().cpu().numpy()
+        stand = {"stage": self.stage, "done": self.done, "settled": self.settled}
+        job.kept.put(_name(job, task), {**facts, **stand, "curves": self.curves}, arrays)
+
+    @classmethod
+    def of(cls, kept: Entry, fits: Fits, options: Gating) -> Training:
+        """What was kept; ``fits`` stand where they stood then."""
+        facts, arrays = kept.facts, kept.arrays
+        start = None
+        if "start" in arrays:
+            start = torch.from_numpy(arrays["start"]).to(fits.theta.device)
+        fits.begin(options.pressure(STAGES[facts["stage"]]), start)
+        fits.go_on(facts, arrays)
+        stages = [stage for stage in STAGES if f"gates {stage}" in arrays]
+        return cls(
+            facts["stage"],
+            facts["done"],
+            facts["settled"],
+            {stage: arrays[f"gates {stage}"] for stage in stages},
+            dict(facts["curves"]),
+            arrays.get("before"),
+            start,
+        )
+
+
+def _name(job: Job, task: EncodedTask) -> str:
+    """What a task's fits are kept under; those with other batches are others."""
+    return f"{task.name}, batches of {job.batch_size or job.options.batch}"
+
+
+def fit(job: Job, task: EncodedTask, kept: Entry | None = None) -> Iterator[Chunk | Report]:
     """Train all fits of one task, three stages. A report of the losses precedes each chunk."""
     options: Gating = job.options
     assert options.updates is not None
     fits = _random_fits(job, task)
-    gates: dict[str, Gates] = {}
-    curves: dict[str, dict[str, list[float]]] = {}
-    stage_start = None  # where the stages under pressure start: the end of the free one
-    for stage in STAGES:
-        fits.begin(options.pressure(stage), stage_start)
-        done, settled, before = 0, False, None
-        while done < options.updates and not settled:
-            done, interrupt = _update(fits, job, done, f"{task.name}, {stage}")
-            gates[stage], curves[stage] = fits.gates(), fits.curve()
-            yield Report({task.name: TaskReport(record={"gating": dict(curves)})})
-            yield _chunk(task, gates, _state(stage, done, options.updates, curves[stage]))
+    now = Training()
+    if kept is not None:
+        now = Training.of(kept, fits, options)
+        job.note(task.name, now.stage * options.updates + now.done)
+    for stage in STAGES[now.stage :]:
+        if kept is None:
+            fits.begin(options.pressure(stage), now.start)
+            now.done, now.settled, now.before = 0, False, None
+        kept = None
+        while now.done < options.updates and not now.settled:
+            now.done, interrupt = _update(fits, job, now.done, f"{task.name}, {stage}")
+            now.gates[stage], now.curves[stage] = fits.gates(), fits.curve()
+            yield Report({task.name: TaskReport(record={"gating": dict(now.curves)})})
+            state = _state(stage, now.done, options.updates, now.curves[stage])
+            yield _chunk(task, now.gates, state)
             if interrupt is not None:
                 raise interrupt
-            if options.settle is not None and done % EVERY == 0:
-                settled = before is not None and _moved(gates[stage], before) < options.settle
-                before = gates[stage]
-        job.note(f"{task.name}, {stage}", options.updates - done)
-        if not curves[stage]["loss"]:
+            if options.settle is not None and now.done % EVERY == 0:
+                moved = None if now.before is None else _moved(now.gates[stage], now.before)
+                now.settled = moved is not None and moved < options.settle
+                now.before = now.gates[stage]
+            if job.kept.due():
+                now.keep(job, task, fits)
+        job.note(f"{task.name}, {stage}", options.updates - now.done)
+        if not now.curves[stage]["loss"]:
             raise FloatingPointError(
                 f"task {task.name!r}: the loss of every update is not a number. "
                 f"{not_finite.advice(job.model)}"
             )
-        stage_start = fits.theta if stage_start is None else stage_start
+        now.start = fits.theta if now.start is None else now.start
+        now.stage += 1
+    job.kept.put(_name(job, task), {"stage": len(STAGES)}, {})
 
 
 def _random_fits(job: Job, task: EncodedTask) -> Fits:

@@ -27,7 +27,8 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     """A chunk for every batch; the slopes of the first prompts are held against small steps."""
     model, task = job.model, job.task
     planned = plan(task.examples, model, job.batch_size)
-    checked, off = 0, 0.0  # directions so far, and the worst that was found in them
+    kept = job.kept.get(f"{task.name}, slopes")
+    checked, off = 0, kept.facts["off"] if kept else 0.0  # directions so far, the worst in them
     for number, runs in enumerate(job.portions(planned)):
         directions = slopes.directions(model, number, len(runs) < len(planned[0]), checked)
         with hooks.differentiating(model):
@@ -42,6 +43,7 @@ def run(job: Job) -> Iterator[Chunk | Report]:
         yield chunk
         checked += directions
         if directions:
+            job.kept.put(f"{task.name}, slopes", {"off": off}, {})
             yield Report({task.name: TaskReport(record=slopes.as_record(off))})
 
 
@@ -50,6 +52,7 @@ METHOD = Method(
     run,
     Gradient,
     signed=lambda options: not options.abs,
+    skips_done=True,
     about=lambda options: (
         "How fast log p(answer) changes with the head's gate"
         + (", up or down, to first order." if options.abs else "; positive helps, to first order.")

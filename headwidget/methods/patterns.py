@@ -28,17 +28,18 @@ import dataclasses
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from headwidget.models import Model, attention, hooks
 from headwidget.models.refusals import refuse_encoder_decoder
-from headwidget.scoring.batch import Batch, batches, can_share, collate, correct, forward
+from headwidget.scoring.batch import Batch, can_share, collate, correct, forward, plan
 from headwidget.scoring.contract import Chunk, Job, Method, Report, to_host
 from headwidget.scoring.encode import Encoded, EncodedTask, Specials, plain_ids, specials_around
 from headwidget.scoring.encode import encode as tokenised
@@ -315,7 +316,11 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     # where the answer is part of the pattern
     asked = {"Retrieval"} if model.encoder else {"Retrieval", "Induction"}
     asked = asked if not model.classifier else set()
-    for batch in batches(prompts, model, job.batch_size, job.portions):
+    planned = plan(prompts, model, job.batch_size)
+    left = [batch for batch in planned if not _landed(job, [prompts[i] for i in batch], runs_of)]
+    job.note("reading attention", sum(map(len, planned)) - sum(map(len, left)))
+    for portion in job.watched(left):
+        batch = collate(portion, [prompts[i] for i in portion], model)
         with hooks.scoring(model):
             values, logits = Reading(model, batch, [prompts[i] for i in batch.runs]).run()
             scores, right, _ = to_host(values, correct(logits, batch))
@@ -330,6 +335,17 @@ def run(job: Job) -> Iterator[Chunk | Report]:
                 numbers = scores[at, PATTERNS.index(task.name)]
                 answered = right[:, at] if task.name in asked else None
                 yield Chunk(task.name, tuple(here), slice(None), numbers, answered)
+
+
+def _landed(
+    job: Job, prompts: Sequence[Encoded], runs_of: Sequence[Mapping[Encoded, list[int]]]
+) -> bool:
+    """Are all patterns of these prompts scored already?"""
+    for task, runs in zip(job.tasks, runs_of):
+        landed: npt.NDArray[np.bool_] = np.asarray(job.landed[task.name].all(1))
+        if not all(landed[runs.get(prompt, [])].all() for prompt in prompts):
+            return False
+    return True
 
 
 def _runs_of(task: EncodedTask) -> dict[Encoded, list[int]]:
@@ -360,6 +376,7 @@ METHOD = Method(
     Patterns,
     signed=False,
     together=True,
+    skips_done=True,
     check=check,
     encode=encode,
     steps=lambda tasks, options: (len(_once(tasks)), "prompts"),

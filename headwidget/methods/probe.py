@@ -36,6 +36,10 @@ from headwidget.scoring.option_checks import at_least, between, one_of
 FOLDS = 5
 """The number of folds where the tasks hold no examples out."""
 
+MOST_KEPT = 2**30
+"""The most bytes of heads' outputs that a checkpoint keeps; more are read again."""
+_HEADS = "heads' outputs"
+
 
 @dataclass(frozen=True)
 class Probe:
@@ -230,7 +234,20 @@ def read(job: Job) -> tuple[Tensor, Tensor]:
             z.index_copy_(0, at, means)
             right.index_copy_(1, at, correct(logits, batch).to(model.device))
         job.note("reading heads", len(batch.runs))
+    if z.nbytes <= MOST_KEPT:
+        arrays = {"z": z.cpu().numpy(), "right": right.cpu().numpy()}
+        job.kept.put(_HEADS, {}, arrays)
     return z, right
+
+
+def _kept_heads(job: Job) -> tuple[Tensor, Tensor] | None:
+    """What :func:`read` gave a run that was ended, where it was kept."""
+    if (kept := job.kept.get(_HEADS)) is None:
+        return None
+    job.note("reading heads", kept.arrays["right"].shape[1])
+    with torch.inference_mode(False):
+        z, right = (torch.from_numpy(kept.arrays[name]) for name in ("z", "right"))
+        return z.to(job.model.device), right.to(job.model.device)
 
 
 def _answer_means(model: Model, batch: Batch, k: int, where: Tensor) -> tuple[Tensor, Tensor]:
@@ -300,14 +317,16 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     yield evaluation.expect(held_out)
     trained = False
     try:
-        z, right = read(job)
+        z, right = _kept_heads(job) or read(job)
         yield evaluation.answered(right.cpu().numpy())
-        for split in planned:
+        trained = bool(done := evaluation.go_on())
+        for split in planned[done:]:
             importance = _fold(z, split, evaluation)
             values, answered, _ = to_host(importance, right[:, split.held_out])
             trained = True
             yield evaluation.report()
             yield from evaluation.chunks(split.held_out, values, answered)
+            evaluation.keep()
     except KeyboardInterrupt:
         if trained:
             raise

@@ -21,6 +21,8 @@ Labels = npt.NDArray[np.int64]
 QUANTILE = 0.95
 """Share of the heads below the noise floor when labels are shuffled: one in twenty is above."""
 
+_FOLDS = "folds"
+
 
 class Evaluation:
     """Results of all probes and controls of a job, collected fold by fold."""
@@ -83,6 +85,22 @@ class Evaluation:
         np.add.at(self.control_confusion, (labels, choices), 1)
         sums = [importance[labels == task].sum(0) for task in range(len(self.tasks))]
         self.control_sum = self.control_sum + np.stack(sums)
+
+    def keep(self) -> None:
+        """Keep the results so far, of whole folds, for a run that goes on here."""
+        facts = {"epochs": self.epochs, "trained": self.trained, "validated": self.validated}
+        confusions = {"confusion": self.confusion, "control": self.control_confusion}
+        self.job.kept.put(_FOLDS, facts, {**confusions, "sum": self.control_sum})
+
+    def go_on(self) -> int:
+        """Take the results that were kept; of how many folds they are."""
+        if (kept := self.job.kept.get(_FOLDS)) is None:
+            return 0
+        self.epochs = list(kept.facts["epochs"])
+        self.trained, self.validated = kept.facts["trained"], kept.facts["validated"]
+        self.confusion, self.control_confusion = kept.arrays["confusion"], kept.arrays["control"]
+        self.control_sum = kept.arrays["sum"]
+        return len(self.epochs) // self.seeds
 
     def chunks(
         self,

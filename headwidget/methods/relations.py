@@ -235,7 +235,11 @@ def run(job: Job) -> Iterator[Chunk | Report]:
             k_of_pair += [k_of[task.name]] * len(task_pairs)
         everything = Pairs.of(model, pairs, k_of_pair, options)
     yield _report(job, k_of)
+    landed = [job.landed[task.name] for task in job.tasks]
     for row, layer in enumerate(model.layers):
+        if all(rows[:, row].all() for rows in landed):
+            job.note(f"layer {layer.index}", len(pairs) / len(model.layers))
+            continue
         with hooks.scoring(model):
             hits = everything.hits(layer).float().cpu().numpy()  # (2, pair, head)
         start = 0
@@ -290,6 +294,7 @@ METHOD = Method(
     Relations,
     signed=False,
     together=True,
+    skips_done=True,
     check=check,
     encode=encode,
     runs_model=False,

@@ -14,8 +14,11 @@ joined in a :class:`Method`. ``run`` does these steps, in this order:
    prompts, warnings, facts for the card and the file.
 
 The same generator serves ``hw.score`` and ``hw.live``. The engine checks all that
-is yielded. Where memory runs out, it calls ``run`` again with half the batch size and, for
-a method that scores one task at a time, with only the examples that are not done yet.
+is yielded. Where memory runs out, it calls ``run`` again with half the batch size, and a run
+that goes on from a checkpoint begins with what is done: a method that scores one task at a time
+is then given only the examples that are not done yet. A method that wants all of them, because
+its batches or what it works out of the task must stay the same, is declared
+``skips_done=True`` and leaves out ``job.landed`` itself.
 ``hw.register_method(method)`` makes a method known by its name; CONTRIBUTING.md has a
 complete example.
 """
@@ -24,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
     from headwidget.models import Model
     from headwidget.scoring.encode import EncodedTask
+    from headwidget.scoring.journal import Entry
     from headwidget.tasks import Task
 
 
@@ -45,6 +49,32 @@ Portioned = Callable[[Iterable[Sequence[int]]], Iterator[Sequence[int]]]
 
 def _silent(what: str, steps: float) -> None:
     """The ``note`` of a job whose progress nobody watches."""
+
+
+class Kept(Protocol):
+    """What a long method keeps of its own work, by name, so that a later run goes on there."""
+
+    def get(self, name: str) -> Entry | None:
+        """What was kept under this name; its ``facts`` are JSON, its ``arrays`` numpy's."""
+
+    def due(self) -> bool:
+        """Is it time to keep something? False where nothing is kept."""
+
+    def put(self, name: str, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+        """Keep this, in place of what stood under the name."""
+
+
+class NothingKept:
+    """The ``kept`` of a job without a checkpoint."""
+
+    def get(self, name: str) -> None:
+        return None
+
+    def due(self) -> bool:
+        return False
+
+    def put(self, name: str, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+        pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +97,22 @@ class Job:
 
     Only a ``together`` method counts its own steps; for others, the engine counts runs.
     """
-    portions: Portioned = iter
+    watched: Portioned = iter
     """Splits planned batches further where somebody watches the run
     (:class:`headwidget.scoring.portions.Portions`); otherwise leaves them as they are."""
+    landed: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    """By task, (run, layer): what is scored already, for a method that ``skips_done``."""
+    kept: Kept = field(default_factory=NothingKept)
+    """What the method keeps of its own work; an ended run goes on with it."""
+
+    def portions(self, planned: Iterable[Sequence[int]]) -> Iterator[Sequence[int]]:
+        """Planned batches of the one task's examples, in portions, without those that are done."""
+        return self.watched(self.left(planned))
+
+    def left(self, planned: Iterable[Sequence[int]]) -> Iterator[Sequence[int]]:
+        """The same, not split."""
+        landed = self.landed.get(self.task.name)
+        return left_out(planned, () if landed is None else np.flatnonzero(landed.all(1)).tolist())
 
     @property
     def task(self) -> EncodedTask:
@@ -143,6 +186,18 @@ class Report:
         return Report(tasks, {**self.record, **later.record})
 
 
+def left_out(planned: Iterable[Sequence[int]], done: Iterable[int]) -> Iterator[Sequence[int]]:
+    """Planned batches without what is done.
+
+    >>> list(left_out([[0, 1], [2, 3], [4]], {1, 2, 3}))
+    [[0], [4]]
+    """
+    gone = set(done)
+    for batch in planned:
+        if rest := [i for i in batch if i not in gone]:
+            yield rest
+
+
 def prompts_to_score(tasks: Sequence[EncodedTask], options: Any) -> tuple[float, str]:
     """The progress of a method whose steps are prompts."""
     return sum(len(task.examples) for task in tasks), "prompts"
@@ -183,6 +238,8 @@ class Method:
 
     Half of it is tried where memory runs out. None: as many as the engine's batches hold.
     """
+    skips_done: bool = False
+    """Does it leave out ``job.landed`` itself, and is given all examples of a task?"""
     runs_model: bool = True
     """Does it run the model? False for a method that reads weights alone."""
     about: str | Callable[[Any], str] = ""

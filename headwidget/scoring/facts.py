@@ -46,7 +46,7 @@ def of_run(model: Model, options: Any, seed: int, batch_size: int | None) -> Rec
         heads_found=description.how(model),
         sections=model.sections,
         n_kv_heads=model.n_kv_heads,
-        dtype=_dtype(model),
+        dtype=dtype(model),
         device=str(model.device),
         attention=str(getattr(model.config, "_attn_implementation", "")),
         hooks=model.hooked,
@@ -64,7 +64,7 @@ def of_run(model: Model, options: Any, seed: int, batch_size: int | None) -> Rec
     )
 
 
-def _dtype(model: Model) -> str:
+def dtype(model: Model) -> str:
     """The weights' dtype, and that of an autocast that was on while they ran."""
     weights, computed = (str(d).removeprefix("torch.") for d in (model.dtype, precision(model)))
     return weights if weights == computed else f"{weights}, autocast to {computed}"

@@ -21,7 +21,7 @@ from headwidget.scoring.method_checks import is_text
 _BUILT_IN = ("ablation", "gradient", "attribution", "probe", "gating", "relations", "patterns")
 _TAKEN = {
     **dict.fromkeys(("model", "tasks", "method"), "hw.score"),
-    **dict.fromkeys(("batch_size", "only_correct", "seed", "progress"), "hw.score"),
+    **dict.fromkeys(("batch_size", "only_correct", "seed", "progress", "checkpoint"), "hw.score"),
     **dict.fromkeys(("asked", "prompts"), "lab.run"),
 }
 """Keywords that an option could never be set by, and the function that takes them itself."""
@@ -167,6 +167,11 @@ def _check_options(method: Method) -> None:
 def names() -> tuple[str, ...]:
     """The names of all methods."""
     return (*_BUILT_IN, *_registered)
+
+
+def is_built_in(name: str) -> bool:
+    """Is this one of headwidget's own methods?"""
+    return name in _BUILT_IN
 
 
 def find(name: str) -> Method:

@@ -15,10 +15,11 @@ import torch
 
 from headwidget.models import Model, hooks
 from headwidget.scores import HeadScores
-from headwidget.scores.record import Dropped, Record, TaskRecord, digest
-from headwidget.scoring import doubts, facts, trust
+from headwidget.scores.record import Dropped, TaskRecord
+from headwidget.scoring import facts, results, trust
 from headwidget.scoring.batch import answered, plan
-from headwidget.scoring.contract import Chunk, Job, Portioned, Report, TaskReport
+from headwidget.scoring.checkpoint import Checkpoint
+from headwidget.scoring.contract import Chunk, Job, NothingKept, Portioned, Report, TaskReport
 from headwidget.scoring.encode import Encoded, EncodedTask
 from headwidget.scoring.memory import halving
 from headwidget.scoring.method_checks import Checker
@@ -53,12 +54,16 @@ class Scoring:
     """All that the method has reported so far."""
     halved: list[int] = field(default_factory=list)
     """The batch sizes that were tried after memory ran out."""
-    _dropped: dict[str, Dropped] = field(default_factory=dict)
-    _accuracy: dict[str, TaskRecord] = field(default_factory=dict)
+    dropped: dict[str, Dropped] = field(default_factory=dict)
+    """By task, the prompts that were left out."""
+    accuracy: dict[str, TaskRecord] = field(default_factory=dict)
     """By task, where it was measured before scoring."""
+    checkpoint: Checkpoint | None = None
+    """Where what lands is kept."""
 
     def __post_init__(self) -> None:
-        self._score_store = ScoreStore(self.model.shape)
+        self.landed = ScoreStore(self.model.shape)
+        self.asked_batch_size = self.batch_size
         self._checker = Checker(self.method.name, self.model)
         self._aspects: list[str] | None = None
         self._weights: tuple[int, str] | None = None  # what they were when scoring began
@@ -76,6 +81,7 @@ class Scoring:
         """
         note("checking the model", 0)
         self._begin()
+        self._restore(note)
         counted = self._counted(note)
         groups = [self.tasks] if self.method.together else [[task] for task in self.tasks]
         for tasks in groups:
@@ -86,13 +92,36 @@ class Scoring:
                     note(task.name, len(chunk.runs) * chunk.values.shape[1] / self.model.shape[0])
                 yield task, chunk
             for task in tasks:
-                self._checker.complete(task, self._expected(task), len(self.done(task)))
+                self._checker.complete(task, self.expected(task), len(self.done(task)))
 
     def _begin(self) -> None:
         """Check the model once, and note what its weights are."""
         if self._weights is None and self.method.runs_model:
             self.check_model()
             self._weights = trust.weight_versions(self.model), self.model.fingerprint()
+
+    def _restore(self, note: Note) -> None:
+        """Take in what the checkpoint holds."""
+        if self.checkpoint is None or not self.checkpoint.restore(self):
+            return
+        for task in self.tasks:
+            if not self.method.together and (done := len(self.done(task))):
+                note(task.name, done)
+
+    def land_again(self, chunk: Chunk) -> None:
+        """Store a chunk of a checkpoint."""
+        tasks = self.tasks if self.method.together else [self._checker.task(chunk.task, self.tasks)]
+        self._store(chunk, tasks, again=True)
+
+    def report_again(self, report: Report, names: Sequence[str]) -> None:
+        """Take in a report of a checkpoint, on a job of these tasks."""
+        tasks = [self._checker.task(name, self.tasks) for name in names]
+        self._take(report, tasks, again=True)
+
+    def batch_halved(self, size: int) -> None:
+        """Go on with smaller batches, as memory ran out."""
+        self.batch_size = size
+        self.halved.append(size)
 
     def check_model(self) -> None:
         """Check the live model, before anything is asked of it; remembered until it changes."""
@@ -105,7 +134,7 @@ class Scoring:
         with self._changed():
             trust.check(self.model, examples)
 
-    def _disturbances(self, fingerprint: str | None) -> list[str]:
+    def disturbances(self, fingerprint: str | None) -> list[str]:
         """What others did to the model meanwhile, in sentences.
 
         ``fingerprint`` is that of the weights now.
@@ -118,16 +147,21 @@ class Scoring:
     def _run(self, tasks: Sequence[EncodedTask], note: Note) -> Iterator[Chunk]:
         """The chunks of one job; its reports are taken in here."""
         rest, left = self._not_done(tasks)
-        sources = self._sources_of(tasks, left)
+        landed = {}
+        if self.method.skips_done:
+            for task in rest:
+                landed[task.name] = self.landed.landed(task.name, len(self.labels(task)))
         job = Job(
             self.model,
             tuple(rest),
             self.batch_size,
             self.options,
             self.seed,
-            sources,
+            self._sources_of(tasks, left),
             note,
             self.portions,
+            landed,
+            NothingKept() if self.checkpoint is None else self.checkpoint,
         )
         yielded = self.method.run(job)
         self._checker.iterable(yielded)
@@ -161,12 +195,13 @@ class Scoring:
     ) -> tuple[Sequence[EncodedTask], list[int] | None]:
         """The tasks to score, and for a task of which a part is done, the runs that are not.
 
-        Only where a task's runs are its examples can a part be scored alone.
+        Only where a task's runs are its examples can a part be scored alone. A method that
+        leaves out what is done itself is given everything.
         """
         task = tasks[0]
-        done, report = set(self.done(task)), self._reported(task)
+        done, report = set(self.done(task)), self.reported(task)
         runs_are_examples = report.labels is None and report.runs is None
-        if self.method.together or not done or not runs_are_examples:
+        if self.method.together or not done or not runs_are_examples or self.method.skips_done:
             return tasks, None
         left = [i for i in range(len(task.examples)) if i not in done]
         return [task.only(left)], left
@@ -186,24 +221,28 @@ class Scoring:
         chunk = self._checker.chunk(chunk, rest, [example.label for example in rest.examples])
         return dataclasses.replace(chunk, runs=tuple(left[i] for i in chunk.runs))
 
-    def _take(self, report: Report, tasks: Sequence[EncodedTask]) -> None:
-        """Add a report to what was reported before."""
+    def _take(self, report: Report, tasks: Sequence[EncodedTask], *, again: bool = False) -> None:
+        """Add a report to what was reported before; one of a checkpoint is there ``again``."""
         self._checker.report(report, tasks)
         later = self.report.extended(report)
         for task in tasks:
-            landed = self._score_store.of(task.name)
+            landed = self.landed.of(task.name)
             size = None if landed is None else len(landed)
             reported = later.tasks.get(task.name, TaskReport())
             self._checker.fits_landed(reported, task, self.begun(task), size)
         self.report = later
+        if self.checkpoint is not None and not again:
+            self.checkpoint.reported(report, [task.name for task in tasks])
 
-    def _store(self, chunk: Chunk, tasks: Sequence[EncodedTask]) -> tuple[EncodedTask, Chunk]:
+    def _store(
+        self, chunk: Chunk, tasks: Sequence[EncodedTask], *, again: bool = False
+    ) -> tuple[EncodedTask, Chunk]:
         """Check a chunk and store it; its task, and the chunk as arrays."""
         task = self._checker.task(chunk.task, tasks)
         labels = self.labels(task)
         chunk = self._checker.chunk(chunk, task, labels)
-        self._checker.among_reported(self._reported(task), task, chunk.runs)
-        self._checker.answers(chunk, self._reported(task), task)
+        self._checker.among_reported(self.reported(task), task, chunk.runs)
+        self._checker.answers(chunk, self.reported(task), task)
         aspects = sorted(chunk.aspects)
         if self._aspects is not None and aspects != self._aspects:
             raise ValueError(
@@ -211,7 +250,9 @@ class Scoring:
                 f"and with {aspects}; all chunks must have the same."
             )
         self._aspects = aspects
-        self._score_store.put(chunk, len(labels))
+        self.landed.put(chunk, len(labels))
+        if self.checkpoint is not None and not again:
+            self.checkpoint.landed(chunk)
         return task, chunk
 
     def _counted(self, note: Note) -> Note:
@@ -235,8 +276,9 @@ class Scoring:
         """What ``start`` yields; where memory runs out, it starts again with half the batch."""
 
         def halved(size: int) -> None:
-            self.batch_size = size
-            self.halved.append(size)
+            self.batch_halved(size)
+            if self.checkpoint is not None:
+                self.checkpoint.halved(size)
 
         return halving(lambda _: start(), self.batch_size, usual=self._usual_batch, halved=halved)
 
@@ -265,8 +307,8 @@ class Scoring:
             wrong = [task.examples[i].label for i in np.flatnonzero(~right[0])]
             if wrong:
                 why = "the answer is not the model's first choice"
-                self._dropped[task.name] = Dropped(why, len(wrong), tuple(wrong))
-            self._accuracy[task.name] = facts.accuracy(task.examples, right)
+                self.dropped[task.name] = Dropped(why, len(wrong), tuple(wrong))
+            self.accuracy[task.name] = facts.accuracy(task.examples, right)
             tasks.append(task.only(kept))
             sources.append(source.only(kept))
         self.tasks, self.sources = tasks, sources
@@ -276,152 +318,30 @@ class Scoring:
 
     def labels(self, task: EncodedTask) -> Sequence[str]:
         """The labels of a task's runs: its prompts, unless the method reported others."""
-        reported = self._reported(task).labels
+        reported = self.reported(task).labels
         return reported or [example.label for example in task.examples]
 
     def done(self, task: EncodedTask) -> list[int]:
         """The runs of a task that are scored at every head."""
-        return self._score_store.done(task.name)
+        return self.landed.done(task.name)
 
     def begun(self, task: EncodedTask) -> list[int]:
         """The runs of a task that are scored at some heads."""
-        return self._score_store.begun(task.name)
+        return self.landed.begun(task.name)
 
-    def _reported(self, task: EncodedTask) -> TaskReport:
+    def reported(self, task: EncodedTask) -> TaskReport:
+        """What the method has reported of a task so far."""
         return self.report.tasks.get(task.name, TaskReport())
 
-    def _expected(self, task: EncodedTask) -> int:
+    def expected(self, task: EncodedTask) -> int:
         """How many runs a task has once all are done."""
-        runs = self._reported(task).runs
+        runs = self.reported(task).runs
         return len(self.labels(task) if runs is None else runs)
 
     def scores(self, *, partial: bool) -> HeadScores:
         """What has landed, as HeadScores; what has not is missing (NaN)."""
-        begun = {task.name: self.begun(task) for task in self.tasks}
-        tasks = [task for task in self.tasks if begun[task.name]]
-        arrays: dict[str, dict[str, npt.NDArray[np.float32]]] = {}
-        for aspect in self._score_store.aspects:
-            arrays[aspect] = {}
-            for task in tasks:
-                values = self._score_store.of(task.name, aspect)
-                assert values is not None  # every chunk has all aspects
-                arrays[aspect][task.name] = values[begun[task.name]]
-        labels = {}
-        for task in tasks:
-            names = self.labels(task)
-            labels[task.name] = [names[i] for i in begun[task.name]]
-        record = facts.of_run(self.model, self.options, self.seed, self.batch_size)
-        disturbances = self._disturbances(record.weights)
-        task_records = {t.name: self._task_record(t, begun[t.name], disturbances) for t in tasks}
-        record = dataclasses.replace(
-            record,
-            **facts.of_method(self.method, self.options),
-            out_of_memory=f"the batch was halved to {self.halved[-1]}" if self.halved else None,
-            partial=partial,
-            tasks=task_records,
-            heads_changed=self._heads_changed(),
-            heads_not_heeded=self.not_heeded or None,
-        )
-        return self._head_scores(arrays, labels, facts.as_json(record, self.report.record))
-
-    def _heads_changed(self) -> tuple[str, ...]:
-        """The heads that are scaled, in words."""
-        if self.gates is None:
-            return ()
-        names = []
-        for row, head in np.argwhere(self.gates != 1):
-            factor = float(self.gates[row, head])
-            names.append(f"L{self.model.layers[row].index} H{head} × {factor:g}")
-        return tuple(names)
+        return results.scores(self, partial=partial)
 
     def snapshot(self) -> HeadScores:
         """What can be shown now: what has landed of every task; the rest is missing (NaN)."""
-        shown, labels = {}, {}
-        for task in self.tasks:
-            values, runs = self._score_store.of(task.name), self.begun(task)
-            names = self.labels(task)
-            if values is None or not runs:
-                values = np.full((1, *self.model.shape), np.nan, np.float32)
-                labels[task.name] = ["not scored yet"]
-            else:
-                values, labels[task.name] = values[runs], [names[i] for i in runs]
-            shown[task.name] = values
-        display = Record.from_json(self.report.record).display
-        record = Record(
-            model=self.model.name,
-            sections=self.model.sections,
-            **facts.of_method(self.method, self.options),
-            partial=True,
-            display=display,
-        )
-        return self._head_scores({"": shown}, labels, record)
-
-    def _head_scores(
-        self,
-        arrays: dict[str, dict[str, npt.NDArray[np.float32]]],
-        runs: dict[str, list[str]],
-        meta: dict[str, Any] | Record,
-    ) -> HeadScores:
-        categories = {
-            task.name: task.category
-            for task in self.tasks
-            if task.category is not None and task.name in runs
-        }
-        return HeadScores.from_arrays(
-            arrays.pop("", {}),
-            method=self.method.name,
-            runs=runs,
-            layers=[layer.index for layer in self.model.layers],
-            signed=self.method.is_signed(self.options),
-            ranked_by=self.method.ranked_by,
-            categories=categories,
-            meta=meta,
-            aspects=arrays,
-        )
-
-    def _task_record(
-        self, task: EncodedTask, begun: list[int], disturbances: Sequence[str]
-    ) -> TaskRecord:
-        """What is known of a task: prompts, what was dropped, accuracy, warnings.
-
-        What the method reported of the task itself comes first.
-        """
-        dropped = [self._dropped[task.name]] if task.name in self._dropped else []
-        if missing := self._expected(task) - len(begun):
-            dropped.append(Dropped("scoring was stopped before it", missing))
-        accuracy = self._task_accuracy(task, begun)
-        report = self._reported(task)
-        # Where runs are fits, or held-out prompts, the method was fitted on the task's examples.
-        fitted = report.labels is not None or report.runs is not None
-        measured = dataclasses.replace(
-            accuracy,
-            prompts=len(task.examples) if report.labels is not None else len(begun),
-            dropped=tuple(dropped),
-            before_prompt=task.before,
-            tokenised_differently_with_answer=task.joint_differs,
-            made_from=tuple(digest(e.label) for e in task.examples) if fitted else (),
-        )
-        record = TaskRecord.from_json({**measured.to_json(), **report.record})
-        chance = doubts.no_better_than_chance(accuracy, self.method.chance_consequence)
-        warnings = [record.warning, chance, self.few_right(task.name, accuracy), *disturbances]
-        text = " ".join(warning for warning in warnings if warning)
-        return dataclasses.replace(record, warning=text or None)
-
-    def few_right(self, name: str, accuracy: TaskRecord) -> str | None:
-        """A sentence where the model answers (nearly) none of a task's prompts right."""
-        asked = [source.examples for source in self.sources if source.name == name]
-        model = self.model
-        continues = not (model.encoder or model.encoder_decoder or model.classifier)
-        return doubts.few_right(accuracy, asked[0] if asked else (), continues=continues)
-
-    def _task_accuracy(self, task: EncodedTask, begun: list[int]) -> TaskRecord:
-        """How well the model does a task: measured before, reported, or seen while scoring."""
-        if task.name in self._accuracy:
-            return self._accuracy[task.name]
-        if (right := self._reported(task).right) is not None:
-            return facts.accuracy(task.examples, right)
-        asked = [run for run in self._score_store.asked(task.name) if run in set(begun)]
-        if not asked:
-            return TaskRecord()
-        right = self._score_store.correct(task.name)
-        return facts.accuracy([task.examples[i] for i in asked], right[:, asked])
+        return results.snapshot(self)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
-from headwidget.scoring import option_checks, registry
+from headwidget.scoring import option_checks, registry, results
+from headwidget.scoring.checkpoint import Checkpoint
 from headwidget.scoring.encode import encode
 from headwidget.scoring.progress import Progress
 from headwidget.scoring.run import Scoring
@@ -29,6 +31,7 @@ def score(
     only_correct: bool = False,
     seed: int = 0,
     progress: bool = True,
+    checkpoint: str | Path | None = None,
     **options: Any,
 ) -> HeadScores:
     """Score every head of ``model`` on ``tasks``: a Task, several, or a built-in suite's name.
@@ -39,6 +42,10 @@ def score(
     (``replace="mean"``, …). ``only_correct`` leaves out prompts whose answer is not the
     model's own first choice. Ctrl-C gives what is done so far, marked partial. A task of which
     the model answers (nearly) nothing right gives a warning with the likely cause.
+
+    ``checkpoint`` is the path of a file in which scores are kept as they land. However a run was
+    ended, the same call goes on where it stood; that of another model, method, task or seed is
+    refused.
 
     >>> import headwidget as hw
     >>> examples = [("The capital of France is", " Paris"), ("The capital of Italy is", " Rome")]
@@ -52,22 +59,35 @@ def score(
             f"method {method!r} asks the model no questions, so it cannot keep the prompts that "
             "it answers right; leave only_correct out."
         )
+    if checkpoint is not None:
+        scoring.checkpoint = Checkpoint(checkpoint)
+    try:
+        return _scored(scoring, only_correct, progress)
+    finally:
+        if scoring.checkpoint is not None:
+            scoring.checkpoint.close()
+
+
+def _scored(scoring: Scoring, only_correct: bool, progress: bool) -> HeadScores:
+    """Score it all; what is done, where that is stopped."""
     if only_correct:
         scoring.keep_correct()
-    partial = False
+    partial = told = False
     hooked = ", prompts one by one for your hooks" if scoring.model.hooked else ""
     with Progress(*scoring.steps(), scoring.method.name + hooked, progress) as bar:
         try:
             for _ in scoring.land(bar.note):
-                pass
+                if (kept := scoring.checkpoint) and kept.broken and not told:
+                    told = True
+                    warnings.warn(kept.broken, stacklevel=3)
         except KeyboardInterrupt:
             partial = True
             if not any(scoring.begun(task) for task in scoring.tasks):
                 raise
     scores = scoring.scores(partial=partial)
     for name in scores.tasks:
-        if sentence := scoring.few_right(name, scores.record.task(name)):
-            warnings.warn(f"task {name!r}: {sentence}", stacklevel=2)
+        if sentence := results.few_right(scoring, name, scores.record.task(name)):
+            warnings.warn(f"task {name!r}: {sentence}", stacklevel=3)
     return scores
 
 

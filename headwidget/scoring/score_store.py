@@ -49,6 +49,13 @@ class ScoreStore:
         """The names of all aspects; "" is the score itself."""
         return list(self._values)
 
+    def landed(self, task: str, runs: int) -> npt.NDArray[np.bool_]:
+        """(run, layer): what is scored at every head, of a task that has so many ``runs``."""
+        values = self.of(task)
+        if values is None:
+            return np.zeros((runs, self.shape[0]), bool)
+        return np.asarray(np.isfinite(values).all(2))
+
     def done(self, task: str) -> list[int]:
         """The runs that are scored at every head."""
         values = self.of(task)
