@@ -151,7 +151,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
 const extrasOf = (lab: Lab, store: Store): Extras => ({
   above: prompt(lab),
   actions: turnOff(lab, store),
-  underScores: inMethods(lab),
+  underScores: inMethods(lab, store),
   tabs: [
     {
       name: "prompt",

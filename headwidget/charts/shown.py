@@ -18,7 +18,7 @@ from headwidget.display import settings
 from headwidget.display.settings import Settings
 from headwidget.display.views import VIEWS
 from headwidget.display.views.view import View, mean_name
-from headwidget.scores import threshold
+from headwidget.scores import provenance, threshold
 
 if TYPE_CHECKING:
     from headwidget.display.explorer import ExplorerBase
@@ -80,11 +80,11 @@ class Shown:
 
     def name(self) -> str:
         """What a strength is called on an axis."""
-        return f"{self.scores.method} · {self.view.strength_name(self.scores, self.settings)}"
+        return f"{provenance.method_name(self.scores)} · {self.view.strength_name(self.scores, self.settings)}"
 
     def number_name(self) -> str:
         """What a number is called on an axis."""
-        return f"{self.scores.method} · {mean_name(self.scores, self.settings)}"
+        return f"{provenance.method_name(self.scores)} · {mean_name(self.scores, self.settings)}"
 
     def _kept(self, kind: str, task: str, make: Callable[[], Array]) -> Array:
         """A map that does not depend on the threshold: worked out once."""

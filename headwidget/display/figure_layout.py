@@ -220,7 +220,12 @@ def bar(scores: HeadScores, picture: Picture, maps: Grid, height: float) -> Bar:
         ticks = [(picture.range.low, "low"), (picture.range.high, "high")]
     maps_height = maps.bottom - maps.tops[0]
     length = max(1.0, min(maps_height, 2 * LARGEST[2]))
-    label = fitted(f"{scores.method} · {picture.label}", LABEL, max(length, height - 2 * EDGE), 2)
+    label = fitted(
+        f"{provenance.method_name(scores)} · {picture.label}",
+        LABEL,
+        max(length, height - 2 * EDGE),
+        2,
+    )
     widest = max(width(text, TICK) for _, text in ticks)
     return Bar(
         ticks=ticks,

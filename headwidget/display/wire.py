@@ -87,6 +87,7 @@ def encode(scores: HeadScores) -> tuple[dict[str, Any], bytes]:
     header = {
         "version": VERSION,
         "method": scores.method,
+        **({"changed": changed} if (changed := provenance.heads_changed(scores)) else {}),
         **provenance.method(scores),
         **({"display": display} if (display := provenance.display(scores)) else {}),
         "signed": scores.signed,

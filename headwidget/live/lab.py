@@ -205,7 +205,10 @@ class Lab(GatedExplorer):
 
     @property
     def results(self) -> dict[str, HeadScores]:
-        """The last scores of every method that was run, by its name."""
+        """The last scores of every method that was run, by its name.
+
+        Those with heads changed stand beside: "gradient · 3 heads changed".
+        """
         return self._runner.results
 
     @property

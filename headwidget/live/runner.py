@@ -16,7 +16,7 @@ from headwidget.live import payloads, worker
 from headwidget.live.lock import Lock
 from headwidget.live.pacer import Pacer
 from headwidget.models import Model, hooks
-from headwidget.scores import HeadScores
+from headwidget.scores import HeadScores, provenance
 from headwidget.scoring.contract import Chunk
 from headwidget.scoring.portions import Portions
 from headwidget.scoring.score import Scoring
@@ -52,6 +52,7 @@ class Runner:
         self._run: worker.Run | None = None  # the last one, whether it has ended or not
         self._scoring: Scoring | None = None  # of the run under way
         self._kept: HeadScores | None = None
+        self._before: HeadScores | None = None  # what was kept before the run under way
         self._results: dict[str, HeadScores] = {}
         self._state: dict[str, Any] = {"state": "idle"}
 
@@ -64,7 +65,7 @@ class Runner:
             scoring.portions = Portions()
             progress = _Progress(scoring)
             self._run = worker.Run(lambda run: self._steps(scoring, progress, run))
-            self._scoring, self._kept = scoring, None
+            self._scoring, self._before, self._kept = scoring, self._kept or self._before, None
             self._tell(self._run, progress.report("running", what="starting"))
             worker.of(self._model).start(self._run)
 
@@ -115,7 +116,10 @@ class Runner:
 
     @property
     def results(self) -> dict[str, HeadScores]:
-        """The last scores of every method that was run, by the method's name."""
+        """The last scores of every method that was run, by the method's name.
+
+        Scores with heads changed stand beside those without: "gradient · 3 heads changed".
+        """
         return dict(self._results)
 
     # ---- on the model's thread ----
@@ -192,11 +196,15 @@ class Runner:
         with self._lock:
             if scores is not None and self._run is run:
                 self._kept = scores
-                before = self._results.get(scores.method)
+                name = provenance.method_name(scores)
+                before = self._results.get(name)
                 if before is None or before.partial or not scores.partial:
-                    self._results[scores.method] = scores  # partial never replaces complete
+                    self._results[name] = scores  # partial never replaces complete
                 show(scores, True)
                 tell_kept()
+            elif self._before is not None and self._run is run:  # nothing was done
+                self._kept = self._before
+                show(self._kept, True)
         return runs
 
     def _tell(self, run: worker.Run, state: dict[str, Any]) -> None:

@@ -54,6 +54,23 @@ def about(scores: HeadScores) -> list[list[str]]:
     return [[label, text] for label, text in pairs if text]
 
 
+def heads_changed(scores: HeadScores) -> str:
+    """That the model was scored with heads changed; empty where it was not.
+
+    >>> from headwidget import HeadScores
+    >>> meta = {"heads_changed": ["L13 H4 × 0"]}
+    >>> heads_changed(HeadScores.from_arrays({"copy": [[1.0]]}, method="mine", meta=meta))
+    '1 head changed'
+    """
+    count = max(len(source.heads_changed) for source in scores.record.sources)
+    return f"{count} head{'s' * (count != 1)} changed" if count else ""
+
+
+def method_name(scores: HeadScores) -> str:
+    """The method, and whether the model was scored with heads changed."""
+    return " · ".join(filter(None, (scores.method, heads_changed(scores))))
+
+
 def _not_heeded(record: Record) -> str:
     counts = [source.heads_not_heeded for source in record.sources if source.heads_not_heeded]
     if not counts:

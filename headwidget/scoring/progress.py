@@ -20,8 +20,11 @@ class Progress:
     def note(self, task: str, steps: float) -> None:
         """Show ``task`` and count ``steps``; without steps the new title shows at once."""
         self.bar.set_description(f"{self.method} · {task}", refresh=not steps)
-        # thirds of a prompt do not always sum to one
-        self.bar.update(min(steps, self.bar.total - self.bar.n))
+        # thirds of a prompt do not always sum to one, and a bar below its total ends red
+        done = self.bar.n + steps
+        whole = round(done)
+        done = min(whole if abs(done - whole) < 1e-6 else done, self.bar.total)
+        self.bar.update(done - self.bar.n)
 
     def __enter__(self) -> Progress:
         return self

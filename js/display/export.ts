@@ -144,7 +144,7 @@ export function svg(source: Drawing): string {
       ? drawLegend(scores, picture, right, top)
       : drawBar(scale, picture, right, top, mapSize(layout)[1]),
   );
-  const origin = [scores.model, scores.method].filter(Boolean).join(" · ");
+  const origin = [scores.model, scores.method, scores.changed].filter(Boolean).join(" · ");
   const height = Math.ceil(Math.max(bottom, top + picture.legend.length * 20)) + 24;
   drawings.push(`<g fill="#666">${text(LEFT, height - 8, origin, { size: 10 })}</g>`);
   const width = Math.ceil(right + beside);

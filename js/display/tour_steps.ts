@@ -9,8 +9,15 @@ export interface TourStep {
   readonly text: string;
 }
 
-/** The six steps; the score of these scores is explained where its method says what it means. */
+/** The steps of these scores; where a part is not shown, its step is left out. */
 export const tourSteps = (scores: Pick<Scores, "method" | "meaning"> | null): TourStep[] => [
+  {
+    title: "What is measured",
+    at: [".hw-meaning"],
+    text:
+      "Attention heads are the parts of a transformer that move information between tokens, and " +
+      `each has a score. ${meaningOf(scores)}`,
+  },
   {
     title: "Views",
     at: [".hw-views"],
@@ -31,7 +38,7 @@ export const tourSteps = (scores: Pick<Scores, "method" | "meaning"> | null): To
     at: [".hw-maps"],
     text:
       "Each cell is one attention head, its layer along one side and its number along the other, " +
-      `and its colour is its score. ${meaningOf(scores)}`,
+      "and its colour is its score. The bar beside the maps says which colour is which number.",
   },
   {
     title: "One head",
@@ -41,22 +48,22 @@ export const tourSteps = (scores: Pick<Scores, "method" | "meaning"> | null): To
       "Hold Shift to add heads, or drag a box over many.",
   },
   {
-    title: "Tasks",
-    at: [".hw-chips"],
+    title: "Run and turn off",
+    at: [".hw-run"],
     text:
-      "A chip stands for a task: a click shows or hides its map, a drag moves it. " +
-      "One at a time makes one map as large as there is room.",
+      "Run scores the heads of the model in this notebook, and cells fill as they land. " +
+      "Then turn a selected head off, and see what that does to the prompt and to the tasks.",
   },
   {
     title: "Save",
     at: [".hw-save"],
     text:
       "Keep what you see as a picture, a table, a page that opens without Python, or the Python " +
-      "that makes it again. Try anything: ↶ takes a step back, and Reset in Display begins anew.",
+      "that makes it again. Try anything: Ctrl+Z takes a step back, and behind More is the rest.",
   },
 ];
 
 const meaningOf = (scores: Pick<Scores, "method" | "meaning"> | null): string =>
   scores?.meaning
-    ? `What a score of ${scores.method} means: ${scores.meaning}`
-    : "About says by which method it was measured.";
+    ? `Here: ${scores.meaning}`
+    : "About, behind More, says by which method it was measured.";

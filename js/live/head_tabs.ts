@@ -2,6 +2,7 @@
 // rank in every method that was run.
 
 import { button, make, setText } from "../panels/dom";
+import { headName } from "../scores/head_scores";
 import { rankName } from "../scores/rank";
 import type { MapSource, Reads } from "../state";
 import type { HeadReading, Lab } from "./lab";
@@ -96,9 +97,13 @@ export const inWords =
 
 /** Under a head's scores: its rank in every method that was run. */
 export const inMethods =
-  (lab: Lab) =>
+  (lab: Lab, source: Reads<"scores">) =>
   (el: HTMLElement): (() => void) => {
-    const draw = (): void => el.replaceChildren(...ranks(lab.state._head));
+    const draw = (): void => {
+      const { head } = lab.state._head;
+      const name = head ? headName(source.state.scores, head) : "";
+      el.replaceChildren(...ranks(lab.state._head, name));
+    };
     draw();
     return lab.subscribe((changed) => {
       if (changed.has("_head")) draw();
@@ -123,7 +128,7 @@ function words(title: string, list: HeadReading["promoted"]): HTMLElement[] {
   return rows?.length ? [part(title, rows)] : [];
 }
 
-function ranks({ head, ranks: entries }: HeadReading): HTMLElement[] {
+function ranks({ head, ranks: entries }: HeadReading, name: string): HTMLElement[] {
   if (!head || !entries?.length) return [];
   const rows = entries.map((entry) => {
     const { method, task, partial, rank, of, value } = entry;
@@ -141,7 +146,7 @@ function ranks({ head, ranks: entries }: HeadReading): HTMLElement[] {
     make(
       "div",
       "head-part",
-      make("h4", "live-part", "The selected head in every method run"),
+      make("h4", "live-part", `${name} in every method run`),
       make("table", "small-table", make("tbody", "small-body", ...rows)),
     ),
   ];

@@ -118,7 +118,8 @@ function promptCount(lab: Lab): { el: HTMLElement; input: HTMLInputElement; foll
   };
   input.addEventListener("change", () => {
     const number = Math.floor(input.valueAsNumber);
-    lab.set({ prompts: number >= 1 ? number : null });
+    if (input.value === "" || number >= 1) lab.set({ prompts: number >= 1 ? number : null });
+    input.blur(); // what is no number of prompts goes back to what it was
     follow();
   });
   const el = make("label", "choice", make("span", "choice-name", "Prompts"), input);

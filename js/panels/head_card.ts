@@ -9,7 +9,7 @@ import { meanName } from "../display/views/view";
 import type { Cell, Scores, TaskScores } from "../scores/head_scores";
 import { ends } from "../scores/masks";
 import type { Memo } from "../scores/memo";
-import { measuredAt } from "../scores/missing";
+import { measuredAt, nothingMeasured } from "../scores/missing";
 import { rankName, ranks } from "../scores/rank";
 import { members, number } from "../scores/threshold";
 import type { Asked, State } from "../state";
@@ -49,22 +49,25 @@ export function headCard(): HeadCard {
 }
 
 /** Which model and method the numbers are of, and how they were made. */
-function origin({ model, method, about, partial }: Scores): string {
+function origin(scores: Scores): string {
+  const { model, method, changed, about, partial } = scores;
   const facts = new Map(about);
   const seed = facts.get("seed");
   return [
     model,
     method,
+    changed,
     facts.get("probe"),
     facts.get("dtype"),
     seed && `seed ${seed}`,
-    partial && "stopped early",
+    partial && !nothingMeasured(scores) && "stopped early",
   ]
     .filter(Boolean)
     .join(" · ");
 }
 
 function noteText(scores: Scores, settings: Settings): string {
+  if (nothingMeasured(scores)) return "Not scored yet.";
   const runs = [...new Set(scores.tasks.map((task) => task.runs))].sort((a, b) => a - b);
   const runsText =
     runs.length > 1

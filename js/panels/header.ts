@@ -87,7 +87,7 @@ function aboutText(scores: Scores): string {
   if (nothingMeasured(scores)) return [scores.method, "not scored yet"].filter(Boolean).join(" · ");
   const missing = scores.tasks.some((task) => task.measured?.includes(0));
   const left = missing ? "not every head measured" : scores.partial ? "stopped early" : "";
-  return [scores.method, runsText(scores), left].filter(Boolean).join(" · ");
+  return [scores.method, scores.changed, runsText(scores), left].filter(Boolean).join(" · ");
 }
 
 function runsText(scores: Scores): string {

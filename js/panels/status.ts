@@ -16,7 +16,7 @@ type Source = Reads<Asked | "selected" | "error" | "spoken"> &
 export const status: Panel<Source> = (el, source) => {
   const text = make("span", "selected");
   const pass = button(
-    "off hw-more",
+    "off",
     "Select what passes",
     "Select every head that passes the threshold",
     () => {

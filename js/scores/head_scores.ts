@@ -39,6 +39,8 @@ export interface TaskHeader {
 /** What the header says about all tasks. */
 export interface ScoresHeader {
   readonly method: string;
+  /** Said where the model was scored with heads changed: "3 heads changed". */
+  readonly changed?: string;
   /** What a score means, in a sentence of the method's; missing where it is not known. */
   readonly meaning?: string;
   /** How the method works, in its own words, a paragraph each; and its paper with the address. */

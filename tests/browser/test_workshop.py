@@ -74,7 +74,7 @@ def student(chromium: Browser, server: Server) -> Iterator[Student]:
     page.on("pageerror", lambda error: wrong.append(str(error)))
     shutil.copy(NOTEBOOK.with_name("workshop_checks.py"), server.root)
     kernel = open_in(page, server, server.add(NOTEBOOK))
-    yield Student(page, kernel, ExplorerPage(page))
+    yield Student(page, kernel, ExplorerPage(page, simple=True))
     kernel.close()
     page.evaluate("() => window.testPanel.sessionContext.shutdown()")
     context.close()
