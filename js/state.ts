@@ -59,6 +59,8 @@ export interface Shown {
   readonly textScale: number;
   /** Are the controls that few need put away? */
   readonly simple: boolean;
+  /** Is there a kernel that scores? */
+  readonly live: boolean;
   /** Is the tour shown? */
   readonly tour: boolean;
   /** Is there something that this view did to undo, or to do again? */
@@ -124,7 +126,7 @@ export type Asked = SettingName | keyof Data;
 export type MapSource = Reads<
   | keyof Data
   | ("selected" | "point" | "cursor" | "box" | "changed")
-  | ("width" | "ratio" | "scheme" | "settled")
+  | ("width" | "ratio" | "scheme" | "settled" | "live")
 > &
   Draws &
   Points &

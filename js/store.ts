@@ -92,6 +92,7 @@ export function createStore(
     changed: [],
     textScale: 1,
     simple: true,
+    live: Boolean(model.get("_live") && model.send),
     tour: false,
     undoable: false,
     redoable: false,
@@ -135,7 +136,13 @@ export function createStore(
   const history = createHistory((undoable, redoable) => apply({ undoable, redoable }));
   const side: Side = {
     get: (key) => state[key as keyof Synced],
-    put: (values) => store.sync(values),
+    // Scores may be others by now, without some of the tasks and heads of then.
+    put: (values) => {
+      const fit = fitting({ ...syncedOf(state), ...(values as Partial<Synced>) }, state.scores);
+      store.sync(
+        Object.fromEntries(Object.keys(values).map((key) => [key, fit[key as keyof Synced]])),
+      );
+    },
   };
   const move = (word: string, keys: readonly string[] | null): void =>
     apply({ spoken: keys ? `${word}: ${stepName(keys)}` : `Nothing is left to be ${word}` });
@@ -173,7 +180,12 @@ export function createStore(
       history.seal();
       apply({ spoken: "Settings and selection are as they were at first" });
     },
-    python: () => (state.scores ? pythonText(state, state.scores, labWords(model)) : ""),
+    python() {
+      if (!state.scores) return "";
+      const onPage = model.get("_page") !== undefined; // its reader has no variable of ours
+      const from = onPage ? 'hw.open("scores.safetensors")' : "scores";
+      return pythonText(state, state.scores, labWords(model), from);
+    },
     pageParts: () => ({
       script: (model.get("_esm") as string | undefined) ?? null,
       css: (model.get("_css") as string | undefined) ?? null,
@@ -206,10 +218,16 @@ export function createStore(
     },
   };
 
+  const answering = new Set<string>();
   const fromModel = (key: keyof Synced) => (): void => {
     if (!unsaved.has(key)) apply({ [key]: readSynced(model)[key] });
     // The kernel echoes what it was sent; in the middle of a drag that would pull the slider back.
-    else if (!Object.is(model.get(key), state[key])) model.set(key, state[key]);
+    // Two views that both do this would answer each other without an end.
+    else if (!answering.has(key) && !Object.is(model.get(key), state[key])) {
+      answering.add(key);
+      model.set(key, state[key]);
+      answering.delete(key);
+    }
   };
   let reading = false;
   const newScores = (): void => {
@@ -266,7 +284,15 @@ const syncedOf = (state: State): Synced =>
 /** What a lab is asked for; null for an explorer of finished scores. */
 function labWords(model: WidgetModel): LabWords | null {
   if (!model.get("_live")) return null;
-  const names = ["method", "options", "asked", "prompts", "prompt", "target"] as const;
+  const names = [
+    "method",
+    "options",
+    "asked",
+    "prompts",
+    "prompt",
+    "target",
+    "heed_gates",
+  ] as const;
   const words = Object.fromEntries(names.map((name) => [name, model.get(name)]));
   const offer = model.get("_offer") as { tasks: [string, number][] };
   const tasks = offer.tasks.map(([name]) => name);

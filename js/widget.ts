@@ -14,7 +14,7 @@ import { nudgeAgreement } from "./panels/agreement";
 import { card } from "./panels/card";
 import { chips } from "./panels/chips";
 import { controls } from "./panels/controls";
-import { make } from "./panels/dom";
+import { isField, make } from "./panels/dom";
 import { keepFocus } from "./panels/focus";
 import { keepInSight } from "./panels/follow";
 import { grid } from "./panels/grid";
@@ -209,6 +209,7 @@ function press(event: KeyboardEvent, store: Store): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape" && store.state.help) store.show({ help: false });
   else if (event.key === "Escape") {
+    if (isField(event.composedPath()[0])) return; // it leaves the field, not the selection
     store.sync({ selected: [] });
     store.point(null);
     store.show({ spoken: "Nothing selected" });

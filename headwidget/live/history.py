@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headwidget.scores import HeadScores
+from headwidget.scoring import facts, registry
 
 MOST = 8
 """How many runs are kept."""
@@ -31,9 +32,22 @@ class PastRun:
             "prompts": max(len(scores.runs(task)) for task in scores.tasks),
             "partial": scores.partial,
             "heads": len(scores.record.heads_changed) or None,
+            "options": _unusual(scores),
             "at": self.at,
             "shown": scores is shown,
         }
+
+
+def _unusual(scores: HeadScores) -> str | None:
+    """The options that differ from the method's usual ones, in words."""
+    try:
+        usual = facts.of_options(registry.find(scores.method).options())
+    except (ValueError, TypeError):  # a method of the user's that is not there any more
+        return None
+    chosen = dict(scores.record.options or {}).items()
+    return (
+        ", ".join(f"{name} {value}" for name, value in chosen if value != usual.get(name)) or None
+    )
 
 
 class History:

@@ -27,7 +27,7 @@ from headwidget.live.lock import Lock
 from headwidget.live.measure import pieces
 from headwidget.live.prompt_panel import PromptPanel
 from headwidget.live.run_settings import PROMPTS
-from headwidget.live.runner import Runner
+from headwidget.live.runner import UNDER_WAY, Runner
 from headwidget.models import Model, load
 from headwidget.scores import HeadScores
 from headwidget.scoring import registry, score
@@ -102,6 +102,7 @@ class Lab(GatedExplorer):
         **traits: Any,
     ) -> None:
         self._seed = seed
+        self._whole = ""  # the method of the last whole scores
         self._sources = {task.name: task for task in tasks}
         self._panel, lock, self._history = PromptPanel(model), Lock(), History()
         self._pacer = pacer.Pacer(pacer.overhead(model.device.type))
@@ -113,7 +114,8 @@ class Lab(GatedExplorer):
         super().__init__(model, lock, unscored, **traits)
         with self.hold_trait_notifications():
             self.method, self.prompts = method, prompts
-            self.asked = lab_traits.pop("asked", list(self._sources))
+            asked = lab_traits.pop("asked", list(self._sources))
+            self.asked = run_settings.check(self._sources, "asked", asked)
             self.options = lab_traits.pop("options", {})
         self._state = self._runner.state
         self.gates = np.ones(model.shape, np.float32)
@@ -159,14 +161,17 @@ class Lab(GatedExplorer):
             tasks = [task.sample(self.prompts, seed=self._seed) for task in tasks]
         return tasks
 
-    @traitlets.observe("asked", "prompts")
+    @traitlets.observe("asked", "prompts", "options", "method")
     def _new_asked(self, change: Any) -> None:
         if self._offer:
             self._offer_for_tasks()
 
     def _offer_for_tasks(self) -> None:
         """Offer every method, with why it cannot score the tasks that are asked for, if so."""
-        self._offer = offer.for_tasks(self._offered, self._model, self._asked_tasks(), self._seed)
+        chosen = {self.method: self.options}
+        self._offer = offer.for_tasks(
+            self._offered, self._model, self._asked_tasks(), self._seed, chosen
+        )
 
     def _prepared(self) -> Scoring:
         """The next run, checked and tokenised."""
@@ -233,12 +238,19 @@ class Lab(GatedExplorer):
         """Show other scores. Settings that do not fit them go back to their defaults."""
         header, buffer = wire.encode(scores)
         with self._lock, self.hold_sync():
-            reset = run_settings.reset(self._shown, scores, self.rule, final)
+            reset = run_settings.reset(
+                self._shown, scores, self.rule, self.tasks, final and self._whole != scores.method
+            )
+            self._whole = scores.method if final else self._whole
             self._shown = scores
             self._set(**reset, _header=header, _buffer=buffer)
+            self._list_runs()
 
     def _tell(self, state: dict[str, Any]) -> None:
         trouble = {"_trouble": state["trouble"]} if state.get("trouble") else {}
+        ended = state["state"] not in ("running", "stopping")
+        if ended and self._trouble == UNDER_WAY:
+            trouble.setdefault("_trouble", "")
         self._set(_state=state, state=state["state"], **trouble)
 
     def _kept(self) -> None:
@@ -284,7 +296,7 @@ class Lab(GatedExplorer):
         self._set(_reading=payload, _maps=maps)
         if self._panel.reading is not None:
             self._list_target()
-            self._read_head()
+        self._read_head()
 
     def _read_head(self) -> None:
         """Show what the last selected head does; its salient tokens follow when they are ready."""
@@ -387,9 +399,16 @@ class Lab(GatedExplorer):
 
     # ---- showing and closing ----
 
+    @property
+    def _on_view(self) -> HeadScores | None:
+        """``scores``, or those of an earlier run that the maps show where the last gave none."""
+        return self.scores or next(
+            (scores for scores in self.history if scores is self._shown), None
+        )
+
     def _drawn(self) -> tuple[HeadScores, settings.Settings]:
         """What a figure shows: finished scores only, as it cannot mark a cell as not scored."""
-        if (scores := self.scores) is None:
+        if (scores := self._on_view) is None:
             raise ValueError("nothing is scored yet, so there is no figure: lab.run() first.")
         shown = {name: getattr(self, name) for name in settings.NAMES}
         shown["tasks"] = [name for name in self.tasks if name in scores.tasks]
@@ -397,7 +416,7 @@ class Lab(GatedExplorer):
         return scores, settings.settings(scores, **shown)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        self.preview = "png" if self.scores is not None else None
+        self.preview = "png" if self._on_view is not None else None
         return super()._repr_mimebundle_(**kwargs)
 
 

@@ -76,14 +76,17 @@ def _method(model: Model, name: str) -> dict[str, Any]:
     return {"name": name, "about": _about(method), "why_not": why_not, "options": options}
 
 
-def why_not(method: Method, model: Model, tasks: Sequence[Task], seed: int) -> str | None:
-    """Why these tasks cannot be scored with a method and its usual options, if so."""
+def why_not(
+    method: Method, model: Model, tasks: Sequence[Task], seed: int, chosen: Mapping[str, Any]
+) -> str | None:
+    """Why these tasks cannot be scored with a method and these options of it, if so."""
     try:
+        options = registry.options(method, dict(chosen))
         if method.encode is not None:
-            encoded = method.encode(tasks, model, method.options(), seed)
+            encoded = method.encode(tasks, model, options, seed)
         else:
             encoded = [encode(task, model) for task in tasks]
-        method.check_tasks(model, encoded, method.options())
+        method.check_tasks(model, encoded, options)
     except (ValueError, TypeError) as error:
         return str(error)
     except Exception:  # a faulty method's; its run says what is wrong
@@ -92,15 +95,23 @@ def why_not(method: Method, model: Model, tasks: Sequence[Task], seed: int) -> s
 
 
 def for_tasks(
-    offered: Mapping[str, Any], model: Model, tasks: Sequence[Task], seed: int
+    offered: Mapping[str, Any],
+    model: Model,
+    tasks: Sequence[Task],
+    seed: int,
+    chosen: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """The same offer for these tasks: a method that cannot score them says why.
 
-    ``offered`` is what :func:`offer` gave, which speaks of the model alone.
+    ``offered`` is what :func:`offer` gave, which speaks of the model alone; ``chosen`` has
+    options by method, where they are not the usual ones.
     """
     methods = []
     for method in offered["methods"]:
-        reason = method["why_not"] or why_not(registry.find(method["name"]), model, tasks, seed)
+        name = method["name"]
+        reason = method["why_not"] or why_not(
+            registry.find(name), model, tasks, seed, chosen.get(name, {})
+        )
         methods.append({**method, "why_not": reason})
     return {**offered, "methods": methods}
 

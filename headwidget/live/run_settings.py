@@ -160,16 +160,22 @@ def heed(scoring: Scoring, gates: npt.NDArray[np.float32], heeds: bool) -> None:
     scoring.gates = gates
 
 
-def reset(before: HeadScores, after: HeadScores, rule: str, final: bool) -> dict[str, Any]:
-    """The view's settings that change when other scores are shown, with their new values."""
+def reset(
+    before: HeadScores, after: HeadScores, rule: str, shown: Sequence[str], first: bool
+) -> dict[str, Any]:
+    """The view's settings that change when other scores are shown, with their new values.
+
+    ``shown`` are the tasks that are on view; those that were put away stay so. ``first``: these
+    are the first whole scores of a method after those of another.
+    """
     is_other = (before.method, before.signed) != (after.method, after.signed)
     reset: dict[str, Any] = {}
     if before.tasks != after.tasks:
-        reset |= {"task": None, "isolated": None, "tasks": list(after.tasks)}
+        hidden = set(before.tasks) - set(shown)
+        kept = [name for name in after.tasks if name not in hidden]
+        reset |= {"task": None, "isolated": None, "tasks": kept or list(after.tasks)}
     if is_other and rule == "value":
         reset["threshold"] = None
-    if final and (normalize := provenance.display(after).get("normalize")):
-        reset["normalize"] = normalize
-    elif not final and is_other:
-        reset["normalize"] = None
+    if is_other or first:
+        reset["normalize"] = provenance.display(after).get("normalize")
     return reset

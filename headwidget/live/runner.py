@@ -23,6 +23,8 @@ from headwidget.scoring.score import Scoring
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 
+UNDER_WAY = "a run is under way; stop it before you return to an earlier one."
+
 
 class Runner:
     """Runs methods on one model, one at a time; a new run replaces the one under way.
@@ -85,7 +87,7 @@ class Runner:
         """Show the scores of an earlier run; ``ValueError`` while another one is under way."""
         with self._lock:
             if self.is_busy:
-                raise ValueError("a run is under way; stop it before you return to an earlier one.")
+                raise ValueError(UNDER_WAY)
             self._kept = scores
             _alive(self._show)(scores, True)
             state = "stopped" if scores.partial else "done"
@@ -202,9 +204,8 @@ class Runner:
                     self._results[name] = scores  # partial never replaces complete
                 show(scores, True)
                 tell_kept()
-            elif self._before is not None and self._run is run:  # nothing was done
-                self._kept = self._before
-                show(self._kept, True)
+            elif self._before is not None and self._run is run:
+                show(self._before, True)  # nothing was done: what was scored stays on view
         return runs
 
     def _tell(self, run: worker.Run, state: dict[str, Any]) -> None:

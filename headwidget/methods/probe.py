@@ -234,10 +234,13 @@ def read(job: Job) -> tuple[Tensor, Tensor]:
             z.index_copy_(0, at, means)
             right.index_copy_(1, at, correct(logits, batch).to(model.device))
         job.note("reading heads", len(batch.runs))
-    if z.nbytes <= MOST_KEPT:
-        arrays = {"z": z.cpu().numpy(), "right": right.cpu().numpy()}
-        job.kept.put(_HEADS, {}, arrays)
     return z, right
+
+
+def _keep_heads(job: Job, z: Tensor, right: Tensor) -> None:
+    """Keep what :func:`read` gave, where that took long enough."""
+    if job.kept.due() and z.nbytes <= MOST_KEPT:
+        job.kept.put(_HEADS, {}, {"z": z.cpu().numpy(), "right": right.cpu().numpy()})
 
 
 def _kept_heads(job: Job) -> tuple[Tensor, Tensor] | None:
@@ -317,7 +320,10 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     yield evaluation.expect(held_out)
     trained = False
     try:
-        z, right = _kept_heads(job) or read(job)
+        kept = _kept_heads(job)
+        z, right = kept or read(job)
+        if kept is None:
+            _keep_heads(job, z, right)
         yield evaluation.answered(right.cpu().numpy())
         trained = bool(done := evaluation.go_on())
         for split in planned[done:]:

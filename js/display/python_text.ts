@@ -2,6 +2,7 @@
 // with.
 
 import type { Scores } from "../scores/head_scores";
+import { nothingMeasured } from "../scores/missing";
 import { START } from "../scores/threshold";
 import { DEFAULTS, type Settings } from "./settings";
 
@@ -13,6 +14,7 @@ export interface LabWords {
   readonly prompts: number | null;
   readonly prompt: string;
   readonly target: number | null;
+  readonly heed_gates: boolean;
   /** Layer, head, factor. */
   readonly scaled: readonly (readonly [number, number, number])[];
   /** The tasks that it offers. */
@@ -24,10 +26,21 @@ type Shown = Settings & { readonly selected: readonly (readonly [number, number]
 const WIDE = 88; // letters in a line
 const LAB = "lab"; // the variable that holds a live explorer
 
-/** The text; with `lab`, of a live explorer. */
-export function pythonText(state: Shown, scores: Scores, lab: LabWords | null = null): string {
-  const settings = changed(state, scores);
-  if (!lab) return `import headwidget as hw\n\n${call("hw.explore(", ["scores", ...settings])}\n`;
+/** The text; with `lab`, of a live explorer, which scores again. */
+export function pythonText(
+  state: Shown,
+  scores: Scores,
+  lab: LabWords | null = null,
+  from = "scores",
+): string {
+  if (!lab) {
+    const words = changed(state, scores, scores.display ?? {});
+    return `import headwidget as hw\n\n${call("hw.explore(", [from, ...words])}\n`;
+  }
+  // A new lab has all tasks and none of the settings that its method asks for.
+  const { tasks, ...rest } = state;
+  const all = scores.tasks.map(({ name }) => name);
+  const settings = changed({ ...rest, tasks: all }, scores, {});
   const words = [
     "model",
     "tasks",
@@ -37,6 +50,7 @@ export function pythonText(state: Shown, scores: Scores, lab: LabWords | null = 
     ...(Object.keys(lab.options).length ? [`options=${literal(lab.options)}`] : []),
     ...(lab.prompt ? [`prompt=${literal(lab.prompt)}`] : []),
     ...(lab.target === null ? [] : [`target=${literal(lab.target)}`]),
+    ...(lab.heed_gates ? ["heed_gates=True"] : []),
     ...settings,
   ];
   const gates = lab.scaled.map(
@@ -44,7 +58,10 @@ export function pythonText(state: Shown, scores: Scores, lab: LabWords | null = 
   );
   const copied = `gates = ${LAB}.gates.copy()  # a row a layer, a column a head\n`;
   const scaled = gates.length ? `${copied}${gates.join("")}${LAB}.gates = gates\n` : "";
-  return `import headwidget as hw\n\n${call(`${LAB} = hw.live(`, words)}\n${scaled}${LAB}\n`;
+  const run = nothingMeasured(scores) ? "" : `${LAB}.run()\n`;
+  const shown = same(tasks, all) ? "" : `${LAB}.tasks = ${literal(tasks)}\n`;
+  const after = scaled + run + shown;
+  return `import headwidget as hw\n\n${call(`${LAB} = hw.live(`, words)}\n${after}${LAB}\n`;
 }
 
 /** The call that shows two past runs of a lab side by side, by their places in its history. */
@@ -57,10 +74,9 @@ export function compareText(
   return `import headwidget as hw\n\n${call("hw.compare(", [...words, ...called])}\n`;
 }
 
-/** Keywords for what is not as a new explorer of these scores has it. */
-function changed(state: Shown, scores: Scores): string[] {
+/** Keywords for what is not as a new explorer has it whose method asks to be shown with `asked`. */
+function changed(state: Shown, scores: Scores, asked: NonNullable<Scores["display"]>): string[] {
   const { selected, ...settings } = state;
-  const asked = scores.display ?? {}; // what the method asks to be shown with
   const usual: Settings = {
     ...DEFAULTS,
     ...asked,

@@ -13,7 +13,7 @@ export interface TourStep {
 export const tourSteps = (scores: Pick<Scores, "method" | "meaning"> | null): TourStep[] => [
   {
     title: "What is measured",
-    at: [".hw-meaning"],
+    at: [".hw-meaning", ".hw-title"],
     text:
       "Attention heads are the parts of a transformer that move information between tokens, and " +
       `each has a score. ${meaningOf(scores)}`,

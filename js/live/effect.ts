@@ -102,6 +102,7 @@ function table({ tasks, heads, shared }: Effect): HTMLElement[] {
       `random ${number} of the same layers${draws ? `, mean of ${draws}` : ""}${same}`,
     ),
   );
+  const seen = tasks.every(({ unseen }) => unseen === 0);
   const prompts = tasks.map((task) => `${task.name}: ${task.unseen} of ${task.prompts}`).join(", ");
   return [
     make(
@@ -114,7 +115,9 @@ function table({ tasks, heads, shared }: Effect): HTMLElement[] {
       "p",
       "prompt-note",
       `Random heads are of the same layers, mean of ${draws} draws${same}. ` +
-        `Prompts not used for scoring: ${prompts}.`,
+        (seen
+          ? "Measured on the prompts that were scored: others would be a fairer test."
+          : `Prompts not used for scoring: ${prompts}.`),
     ),
   ];
 }

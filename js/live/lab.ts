@@ -55,6 +55,8 @@ export interface PastRun {
   readonly partial: boolean;
   /** How many heads were off or scaled while it ran; null where the run did not heed that. */
   readonly heads: number | null;
+  /** The options that are not the usual ones, in words. */
+  readonly options?: string | null;
   /** When it ended, by the kernel's clock. */
   readonly at: string;
   readonly shown: boolean;

@@ -8,9 +8,10 @@ export const headsChanged = (count: number): string =>
   `${count} head${count === 1 ? "" : "s"} changed`;
 
 /** A run in one line. */
-export function pastText({ method, tasks, prompts, partial, heads, at }: PastRun): string {
+export function pastText(run: PastRun): string {
+  const { method, options, tasks, prompts, partial, heads, at } = run;
   const facts = [
-    method,
+    options ? `${method} (${options})` : method,
     tasks.length > 2 ? `${tasks.length} tasks` : tasks.join(", "),
     `${prompts} prompt${prompts === 1 ? "" : "s"}`,
     partial ? "stopped" : "",
@@ -35,6 +36,7 @@ export function comparison(runs: readonly PastRun[], index: number): string | nu
 function namesOf(...runs: readonly [PastRun, PastRun]): readonly string[] | null {
   const heads = ({ heads }: PastRun): string => (heads ? headsChanged(heads) : "all heads on");
   const times = ({ at }: PastRun): string => at;
-  const options = [heads, times].map((name) => runs.map(name));
-  return options.find(([a, b]) => a !== b) ?? null;
+  const set = ({ options }: PastRun): string => options ?? "usual options";
+  const choices = [heads, set, times].map((name) => runs.map(name));
+  return choices.find(([a, b]) => a !== b) ?? null;
 }

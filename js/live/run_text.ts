@@ -8,7 +8,7 @@ export interface Words {
   readonly short: string;
   readonly long: string;
 }
-type Said = Pick<LabState, "_state" | "_scaled" | "_past" | "kernel">;
+type Said = Pick<LabState, "_state" | "_scaled" | "_past" | "kernel" | "method">;
 
 export const isRunning = ({ state }: RunState): boolean =>
   state === "running" || state === "stopping";
@@ -24,7 +24,7 @@ export function kernelText({ kernel }: Pick<Said, "kernel">): Words | null {
   return kernel === "silent" ? alike("The kernel does not answer.") : null;
 }
 
-export function runText({ _state: now, _scaled: scaled, _past: runs }: Said): Words {
+export function runText({ _state: now, _scaled: scaled, _past: runs, method }: Said): Words {
   const seconds = (number: number): string =>
     number < 90 ? `${Math.round(number)} s` : `${Math.round(number / 60)} min`;
   // Said while heads are changed: how they were when the scores that are shown were made.
@@ -37,8 +37,10 @@ export function runText({ _state: now, _scaled: scaled, _past: runs }: Said): Wo
     const whole = far && `${far} ${now.unit}`;
     return { short, long: joined(now.method, now.what, whole, left, now.detail) };
   }
+  // A method that is chosen changes nothing before it has run.
+  const other = now.method && now.method !== method ? `the maps show ${now.method}` : undefined;
   const words = (text: string): Words => ({
-    short: joined(text, then),
+    short: joined(other ?? text, then),
     long: joined(`${now.method}: ${text}`, then),
   });
   if (now.again) return words(`the run of ${now.again}`);

@@ -38,7 +38,9 @@ export const controls: Panel<Source> = (el, source) => {
     const normalize = share ? ("share" as const) : null;
     const { normalize: before, rule } = source.state;
     const otherScale = normalize !== before && rule === "value";
-    const threshold = otherScale ? { threshold: kept.of({ rule, normalize }) } : {};
+    const threshold = otherScale
+      ? { threshold: kept.of({ rule, normalize, method: source.state.scores?.method }) }
+      : {};
     source.sync({ reduction, normalize, ...threshold });
   });
   for (const { el } of [sign, number]) el.classList.add("hw-more"); // simple views hide them

@@ -46,6 +46,10 @@ export function keepKeys(el: HTMLElement): void {
   });
 }
 
+/** Is it a field that is typed in or chosen from? */
+export const isField = (el: EventTarget | undefined): boolean =>
+  el instanceof HTMLElement && el.matches("textarea, select, input:not([type=range])");
+
 /** What has the focus, also inside a shadow root (marimo), which the document does not see into. */
 export const focused = (el: Node): Element | null =>
   (el.getRootNode() as Document | ShadowRoot).activeElement;

@@ -2,9 +2,9 @@
 
 import { type Rule, START, type Threshold } from "../scores/threshold";
 
-type Asked = Pick<Threshold, "rule" | "normalize">;
+type Asked = Pick<Threshold, "rule" | "normalize"> & { readonly method?: string | undefined };
 
-/** The numbers of one view; a value belongs to its scale, the other rules to none. */
+/** The numbers of one view; a value belongs to its method and scale, the other rules to none. */
 export class Kept {
   readonly #numbers = new Map<string, number>();
 
@@ -20,5 +20,5 @@ export class Kept {
   }
 }
 
-const keyOf = ({ rule, normalize }: Asked): string =>
-  rule === "value" ? `value ${normalize}` : (rule satisfies Rule);
+const keyOf = ({ rule, normalize, method = "" }: Asked): string =>
+  rule === "value" ? `value ${normalize} ${method}` : (rule satisfies Rule);

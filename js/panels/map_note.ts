@@ -3,7 +3,7 @@
 import { isUnscored, type Panel as MapPanel } from "../display/views/picture";
 import { nothingMeasured } from "../scores/missing";
 import type { MapSource } from "../state";
-import { make } from "./dom";
+import { make, setText } from "./dom";
 
 /** The note of a map, and what shows or hides it. */
 export interface MapNote {
@@ -13,7 +13,8 @@ export interface MapNote {
 
 export function mapNote(source: MapSource): MapNote {
   const how = make("span", "unscored-how", "Press Run: cells fill as they are scored.");
-  const el = make("div", "unscored", make("span", "unscored-what", "Not scored yet"), how);
+  const what = make("span", "unscored-what");
+  const el = make("div", "unscored", what, how);
   el.hidden = true;
   return {
     el,
@@ -21,7 +22,9 @@ export function mapNote(source: MapSource): MapNote {
       const { scores } = source.state;
       const nothing = isUnscored(panel);
       if (el.hidden === nothing) el.hidden = !nothing;
-      const idle = nothing && first && scores !== null && nothingMeasured(scores);
+      const live = source.state.live && scores?.partial;
+      setText(what, live ? "Not scored yet" : "Not measured");
+      const idle = !!(nothing && first && live && nothingMeasured(scores));
       if (how.hidden === idle) how.hidden = !idle;
     },
   };

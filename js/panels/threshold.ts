@@ -72,9 +72,10 @@ export const threshold =
     });
     clear.setAttribute("aria-label", "Clear");
     const unit = make("span", "unit");
+    const asked = () => ({ ...source.state, method: source.state.scores?.method });
     const rule = choice("Threshold", RULES, (name) => {
-      kept.note(source.state); // what came after the last frame, too
-      source.sync({ rule: name, threshold: kept.of({ ...source.state, rule: name }) });
+      kept.note(asked()); // what came after the last frame, too
+      source.sync({ rule: name, threshold: kept.of({ ...asked(), rule: name }) });
     });
     el.append(
       rule.el,
@@ -111,7 +112,7 @@ export const threshold =
       const picture = source.picture();
       el.hidden = !picture;
       if (!picture || !scores || !memo) return;
-      kept.note(state);
+      kept.note(asked());
       rule.select.value = state.rule;
       const words = thresholdUnit(scores, state);
       setText(unit, words);

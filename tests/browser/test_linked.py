@@ -324,7 +324,7 @@ def test_a_quiet_task_says_so_and_offers_a_scale_of_its_own(show: Show) -> None:
     notes = view.root.locator(".hw-quiet:visible")
     most = float(np.abs(scores.reduce("mean")[1]).max())
     assert notes.count() == 1
-    assert notes.text_content() == f"{most:.2g}own scale"
+    assert notes.text_content() == f"quiet{most:.2g}own scale"
     assert f"at most {most:.2g}" in (notes.get_attribute("title") or "")
     over, cells = notes.bounding_box(), view.plot(1).bounding_box()
     assert over and cells and over["y"] + over["height"] <= cells["y"], "no cell is covered"
@@ -368,10 +368,8 @@ def test_before_any_run_there_are_empty_frames_with_a_sentence(show: Show) -> No
     view = show(hw.HeadScores.from_arrays({"a": nothing, "b": nothing}, method="mine"))
     said = view.root.locator(".hw-unscored:visible")
     assert said.count() == 2
-    assert [text.strip() for text in said.all_inner_texts()] == [
-        "Not scored yet\nPress Run: cells fill as they are scored.",
-        "Not scored yet",
-    ]
+    # a lab says what to do: test_one_screen.py
+    assert [text.strip() for text in said.all_inner_texts()] == ["Not measured"] * 2
     assert view.root.locator(".hw-hatched:visible").count() == 0
     assert view.root.locator(".hw-ticks-y .hw-tick").count() > 0, "the frame has its ticks"
     assert not view.root.locator(".hw-bar-labels").is_visible(), "there are no numbers yet"
@@ -385,7 +383,7 @@ def test_a_task_that_is_scored_in_part_is_hatched(show: Show) -> None:
     nothing = np.full((2, LAYERS, HEADS), np.nan)
     view = show(hw.HeadScores.from_arrays({"a": some, "b": nothing}, method="mine"))
     assert view.root.locator(".hw-hatched:visible").count() == 1
-    assert view.root.locator(".hw-unscored:visible").all_inner_texts() == ["Not scored yet"]
+    assert view.root.locator(".hw-unscored:visible").all_inner_texts() == ["Not measured"]
     assert view.bright() == list(range(4 * HEADS))
 
 

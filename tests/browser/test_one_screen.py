@@ -104,6 +104,8 @@ def screen(chromium: Browser, server: Server) -> Iterator[Screen]:
 def test_a_student_tests_a_claim_in_few_actions_on_one_screen(screen: Screen) -> None:
     page, kernel, view = screen.page, screen.kernel, screen.view
     inspector = page.locator(".hw-inspector")
+    empty = view.root.locator(".hw-unscored:visible").all_inner_texts()
+    assert empty == ["Not scored yet\nPress Run: cells fill as they are scored.", "Not scored yet"]
     box = page.locator(".hw-prompt textarea")
     screen.do("type a prompt", box, lambda: box.fill("The capital of France is"))
     rows = page.locator(".hw-prediction")
@@ -159,6 +161,7 @@ def test_nothing_is_wider_than_the_lab_at_any_width(screen: Screen) -> None:
     page, kernel, view = screen.page, screen.kernel, screen.view
     kernel.run("lab.gates = lab.gates.copy(); lab.run(prompts=1).wait(120)")
     kernel.run("gates = lab.gates.copy(); gates[13, 4] = 0; lab.gates = gates; lab.threshold = 0.1")
+    page.get_by_role("button", name="More controls").click()
     heed, runs = page.locator(".hw-run-heed"), page.locator(".hw-run-past")
     wait_until(lambda: heed.is_visible() and runs.is_visible(), "the whole line", 60)
     for width in (400, 515, 516, 644, 720, 800, WIDTH):

@@ -78,9 +78,9 @@ def test_the_tour_outlines_six_parts_covers_none_and_ends_where_it_began(
         assert serious(view.page, axe) == [], titles
         if step < 5:
             view.press("ArrowRight")
-    assert titles == ["Views", "Threshold", "Maps", "One head", "Tasks", "Save"]
+    assert titles == ["What is measured", "Views", "Threshold", "Maps", "One head", "Save"]
     view.press("ArrowLeft")
-    assert said.locator(".hw-tour-title").text_content() == "Tasks"
+    assert said.locator(".hw-tour-title").text_content() == "One head"
     view.press("Escape")
     assert not said.is_visible()
     assert view.plot().evaluate("(plot) => plot === document.activeElement")
@@ -94,11 +94,8 @@ def test_the_tour_says_what_a_score_means_and_ends_with_its_buttons(
 ) -> None:
     view, _, _ = open_page(context, path)
     said = start_tour(view)
-    for _ in range(2):
-        said.get_by_role("button", name="Next").click()
-    view.drawn()
-    assert f"What a score of gradient means: {MEANING}" in (said.text_content() or "")
-    for _ in range(3):
+    assert f"Here: {MEANING}" in (said.text_content() or "")
+    for _ in range(5):
         said.get_by_role("button", name="Next").click()
     said.get_by_role("button", name="Done").click()
     view.drawn()
@@ -134,10 +131,10 @@ def test_a_new_user_sees_views_threshold_maps_and_what_a_score_means(
     assert names == [
         *("Tasks", "Agreement", "Categories", "Save", "More controls", "Help"),
         *("How gradient works", "Threshold", "Threshold, |mean| at least"),
-        *("Threshold value", "No threshold"),
+        *("Threshold as a number", "Clear"),
     ]
     names = view.root.locator(f".hw-status :is({CONTROLS})").evaluate_all(_NAMES)
-    assert names == ["Clear"]
+    assert names == ["Select what passes", "Clear"]
     assert view.text("meaning-text") == MEANING
     more = view.button("More controls")
     more.click()

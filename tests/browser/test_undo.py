@@ -51,6 +51,7 @@ def test_every_click_is_undone_and_redone_one_by_one(view: ExplorerPage) -> None
     view.press("Control+y")
     assert view.selected() == [(3, 4), (5, 1)]
     view.button("Redo").click()
+    view.drawn()
     assert view.button("Agreement").get_attribute("aria-pressed") == "true"
     assert can(view) == (True, False)
 

@@ -91,7 +91,14 @@ def test_whatever_the_page_sends_it_ends_with_what_python_holds(
     assert shown_by(lab) == held_by(lab)
     for name in sorted(FROM_PAGE):
         setattr(lab, name, getattr(lab, name))  # what is held is valid
-    told = {"_head", "_reading", "_maps", "_trouble", "_effect"}  # what these settings bring
+    told = {
+        "_head",
+        "_reading",
+        "_maps",
+        "_trouble",
+        "_effect",
+        "_offer",
+    }  # what these settings bring
     for name in set(kernels) - told:
         assert lab.get_state(name) == kernels[name]
 

@@ -107,8 +107,25 @@ def test_a_method_that_cannot_score_the_tasks_asked_for_says_why() -> None:
     assert "probe" in why_not("probe")
     lab.asked = ["pairs"]
     assert ("single tokens" in why_not("relations")) == (
-        offer.why_not(registry.find("relations"), lab._model, [pairs], 0) is not None
+        offer.why_not(registry.find("relations"), lab._model, [pairs], 0, {}) is not None
     )
+
+
+def test_what_the_options_allow_is_not_refused() -> None:
+    def task(name: str) -> hw.Task:
+        return hw.Task(name, [(f"{name} {i}", "b") for i in range(4)])
+
+    lab = hw.live(fresh(), [task("one"), task("two")], "probe", prompts=None)
+
+    def why_not() -> str:
+        (method,) = [one for one in lab._offer["methods"] if one["name"] == "probe"]
+        return method["why_not"] or ""
+
+    assert "too few to hold each out once in 5 folds" in why_not()
+    lab.options = {"folds": 2}
+    assert why_not() == ""
+    lab.options = {}
+    assert "folds" in why_not()
 
 
 def test_an_option_has_a_plain_label_and_says_what_an_empty_field_stands_for() -> None:

@@ -72,7 +72,10 @@ def test_the_heads_that_carry_the_label_are_the_top_heads_in_every_seed(seed: in
         assert (
             min(mean[head] for head in PLANTED) > 3 * mean[1].max()
         )  # a layer without a planted head; in the others the layer's mean lets it through
-        assert "warning" not in scores.meta["tasks"][task]
+        warning = scores.meta["tasks"][task].get("warning", "")
+        assert (
+            "probe" not in warning and "chance" not in warning
+        )  # of the model alone: it is random
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -86,9 +89,8 @@ def test_with_nothing_to_tell_the_tasks_apart_no_head_stands_out_and_a_warning_s
         mean = np.abs(scores.values(task).mean(0))
         assert mean.max() < 3 * scores.meta["floor"][task]
         assert mean.max() < 0.5 * np.abs(found(seed).values(task).mean(0)).max()
-        assert scores.meta["tasks"][task]["warning"].endswith(
-            "right, no better than chance (33%): its head scores are noise."
-        )
+        warning = scores.meta["tasks"][task]["warning"]
+        assert "right, no better than chance (33%): its head scores are noise." in warning
 
 
 def test_a_head_that_moves_takes_its_score_along_and_a_twin_shares_it() -> None:
@@ -465,12 +467,11 @@ def test_a_model_at_chance_is_called_so_for_every_method() -> None:
     )
     for method in ("gradient", "attribution"):
         known = hw.score(model, [coin, sure], method, progress=False).meta["tasks"]
-        assert (
-            known["coin"]["warning"]
-            == "The model beats the foil on 50% of 20 prompts, no better than chance: "
+        assert known["coin"]["warning"].startswith(
+            "The model beats the foil on 50% of 20 prompts, no better than chance: "
             "these head scores are noise."
         )
-        assert "warning" not in known["sure"]
+        assert "chance" not in known["sure"].get("warning", "")
     known = hw.score(model, [coin, sure], "probe", progress=False, folds=2, **SMALL).meta["tasks"]
     assert (
         "no better than chance: heads that tell this task from others do not solve it."

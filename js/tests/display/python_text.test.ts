@@ -14,6 +14,7 @@ const lab = {
   prompts: 20,
   prompt: "",
   target: null,
+  heed_gates: false,
   scaled: [],
   tasks: ["Math"],
 };
@@ -62,12 +63,30 @@ describe("the text of Python", () => {
         "gates = lab.gates.copy()  # a row a layer, a column a head",
         "gates[1, 1] = 0",
         "lab.gates = gates",
+        "lab.run()",
         "lab",
         "",
       ].join("\n"),
     );
     expect(pythonText(usual, scores, lab)).toContain(
-      'lab = hw.live(model, tasks, method="gradient", prompts=20)\nlab\n',
+      'lab = hw.live(model, tasks, method="gradient", prompts=20)\nlab.run()\nlab\n',
     );
+  });
+
+  it("writes what a new lab would not have: tasks put away, settings that the method asks for", () => {
+    const [first] = scores.tasks;
+    const asks = { ...scores, display: { normalize: "share" as const, threshold: 0.15 } };
+    const shown = { ...usual, tasks: [first!.name], normalize: "share" as const, threshold: 0.15 };
+    const text = pythonText(shown, asks, { ...lab, heed_gates: true });
+    expect(text).toContain("threshold=0.15");
+    expect(text).toContain('normalize="share"');
+    expect(text).toContain("heed_gates=True");
+    expect(text).not.toMatch(/\(.*tasks=\[/s);
+    expect(text).toContain(`lab.run()\nlab.tasks = [${JSON.stringify(first!.name)}]\nlab\n`);
+  });
+
+  it("opens a file where it is copied from a page", () => {
+    const text = pythonText(usual, scores, null, 'hw.open("scores.safetensors")');
+    expect(text).toContain('hw.explore(hw.open("scores.safetensors"))');
   });
 });

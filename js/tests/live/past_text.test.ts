@@ -45,7 +45,7 @@ describe("a past run", () => {
 describe("the line of a run", () => {
   const said = (state: Partial<LabState>) =>
     runText({
-      ...{ _scaled: [], _past: [shown], kernel: "here" },
+      ...{ _scaled: [], _past: [shown], kernel: "here", method: "gradient" },
       _state: { state: "done", method: "gradient", seconds: 56 },
       ...state,
     });
@@ -60,6 +60,9 @@ describe("the line of a run", () => {
     expect(said({ _state: { state: "running", what: "checking the model" } }).short).toBe(
       "checking the model",
     );
+  });
+  it("says that the maps are of another method than the one chosen", () => {
+    expect(said({ method: "ablation" }).short).toBe("the maps show gradient");
   });
   it("says while heads are changed whether the scores shown know of it, in a few words", () => {
     expect(said({})).toEqual({ short: "done in 56 s", long: "gradient: done in 56 s" });

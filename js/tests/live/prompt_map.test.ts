@@ -27,6 +27,7 @@ function open(read: Partial<LabState> = {}) {
       ratio: 1,
       scheme: "light",
       settled: true,
+      live: true,
       orientation: null,
     },
   };
