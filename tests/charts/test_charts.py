@@ -315,6 +315,30 @@ def test_twenty_tasks_have_twenty_looks() -> None:
     assert [len(line.y) for line in chart.lines] == [8, 8, 4]
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1)])
+def test_every_chart_shows_a_single_layer_and_a_single_head(
+    shape: tuple[int, int], tasks: int
+) -> None:
+    """bqplot squeezes (1, 1) into (), and (2, 1) into what it reads as one line."""
+    scores = made_up.scores(*shape, tasks=tasks, runs=3)
+    explorer = hw.explore(scores, preview=None, threshold=0.002)
+    board = hw.dashboard(explorer)
+    profile = board.charts[1]
+    for of in ("max", "passing", "mean"):
+        profile.of.value = of
+    lines = np.atleast_2d(profile.lines[0].y)  # (task, layer)
+    means = scores.reduce("mean").mean(axis=2)
+    assert lines.shape == (tasks, max(2, shape[0])) == (tasks, len(profile.lines[0].x))
+    assert np.allclose(lines, means)
+    explorer.rule = "elbow"
+    explorer.selected = [[0, 0]]
+    explorer.task = explorer.tasks[0]
+    assert profile.note == explorer.task
+    scatter = board.charts[2] if tasks == 2 else hw.charts.scatter(explorer, scores)
+    assert len(scatter.dots.x) == shape[0] * shape[1] and len(scatter.chosen.x) == 1
+
+
 # ---- the scatter ----
 
 
