@@ -572,6 +572,35 @@ def test_scores_of_another_shape_or_other_tasks_raise_nothing_on_the_way(
     assert board.charts[0].title == "Retrieval · 8 heads"
 
 
+def test_a_scatter_without_its_task_is_empty_until_the_task_is_back(
+    explorer: hw.Explorer, scores: hw.HeadScores
+) -> None:
+    chart = hw.charts.scatter(explorer)
+    axes = chart.figure.axes
+    labels, ticks = [axis.label for axis in axes], [axis.tick_values.tolist() for axis in axes]
+    explorer.selected = [(5, 7)]
+
+    def show(shown: hw.HeadScores) -> None:
+        explorer._shown = shown
+        explorer.set_trait("_header", wire.encode(shown)[0])
+
+    show(hw.HeadScores.from_arrays({"Retrieval": np.ones((3, 6, 8))}, method="mine"))
+    assert "no task 'Knowledge Recall'" in chart.title
+    for dots in (chart.dots, chart.chosen):
+        assert dots.x.size == dots.y.size == 0
+    assert [axis.label for axis in axes] == ["", ""]
+    assert all(axis.tick_values.size == 0 for axis in axes)
+    assert chart.figure.interaction is None
+    chart.dots.set_state({"selected": [0, 1]})  # a lasso that the page sent just before
+    assert explorer.selected == [[5, 7]] and chart.dots.selected is None
+
+    show(scores)
+    assert chart.dots.x.size == 48 and chart.chosen.x.size == 1
+    assert [axis.label for axis in axes] == labels
+    assert [axis.tick_values.tolist() for axis in axes] == ticks
+    assert chart.figure.interaction is chart.lasso
+
+
 # ---- the dashboard ----
 
 
