@@ -82,6 +82,7 @@ def test_gates_go_both_ways_and_change_what_comes_next() -> None:
     with pytest.raises(ValueError, match="read-only"):
         lab.gates[0, 0] = 0
 
+
 def test_a_factor_is_shown_and_copied_in_as_few_digits_as_it_takes() -> None:
     lab = hw.live(fresh(), TASKS)
     lab.set_state({"_scaled": [[0, 1, 0.15], [1, 2, -2.6]]})
