@@ -33,6 +33,8 @@ import { createStore, type Store } from "./store";
 const BESIDE = 720; // CSS pixels
 /** Narrower than this, the tools of the first line take two lines, and the run takes three. */
 const SLIM = 516;
+/** Narrower than this, an inspector under the maps has no room for intervals. */
+const TIGHT = 480;
 
 type Part = readonly [string, Panel<Store>];
 
@@ -62,6 +64,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       const scheme = schemeOf(root);
       const width = root.clientWidth;
       root.dataset.scheme = scheme;
+      root.classList.toggle("hw-tight", width < TIGHT);
       root.classList.toggle("hw-slim", width < SLIM);
       root.classList.toggle("hw-narrow", width < 620);
       root.classList.toggle("hw-under", width < BESIDE);

@@ -52,15 +52,17 @@ class LayerProfile(Chart):
         low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
         layers = np.array(now.scores.layers, np.float64)
         with together(self._x, self._y, self._across, self._up, *self.lines):
-            self._x.min = float(layers.min())
-            self._x.max = float(max(layers.max(), layers.min() + 1))
+            # A single layer is a level line as wide as the figure: a point would not be seen.
+            ends = layers if len(layers) > 1 else layers[0] + np.array([-0.5, 0.5])
+            self._x.min, self._x.max = float(ends.min()), float(ends.max())
             self._across.tick_values = layers[list(scales.ticks(len(layers), scales.SIXES))]
             span(self._up, low, high if high > low else low + 1.0)
             for dashes, line in zip(DASHES, self.lines):
                 tasks = [task for task in now.tasks if looks[task][1] == dashes]
                 line.colors = [looks[task][0] for task in tasks] or ["#000000"]
-                line.x = layers if tasks else np.zeros(0)
-                line.y = np.array([along[task] for task in tasks])  # (task, layer)
+                line.x = ends if tasks else np.zeros(0)
+                # (task, layer); a single layer's number is broadcast to both ends
+                line.y = np.array([along[task] + np.zeros(len(ends)) for task in tasks])
             self._up.label = "heads that pass" if of == "passing" else now.number_name()
         what = {"mean": "mean over heads", "max": "strongest head", "passing": "heads that pass"}[
             of

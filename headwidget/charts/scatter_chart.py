@@ -67,6 +67,7 @@ class Scatter(Chart):
         here, there = shown(self.explorer), self._there()
         # A lab exchanges its scores while the chart is there.
         if problem := differ(here.scores, there.scores, self.x, self.y):
+            self._empty()
             self._set_text(f"{self.x} against {self.y}", problem)
             return
         sides = ((here, self.x), (there, self.y))
@@ -82,10 +83,23 @@ class Scatter(Chart):
             self.chosen.x, self.chosen.y = across[at], up[at]
             labels = (f"{task}: {now.number_name()}" for now, task in sides)
             self._across.label, self._up.label = labels
+        if self.figure.interaction is None:
+            self.figure.interaction = self.lasso
         versus = f"{self.x} against {self.y}"
         if here.scores.method != there.scores.method:
             versus = f"{self.x}: {here.scores.method} against {there.scores.method}"
         self._set_text(versus, correlation(across, up), self._selection())
+
+    def _empty(self) -> None:
+        """Remove dots, ticks, labels and lasso: those of earlier scores would mislead."""
+        self._heads = np.zeros(0, np.intp)
+        nothing = np.zeros(0)
+        with together(self.dots, self.chosen, self._across, self._up):
+            for dots in (self.dots, self.chosen):
+                dots.x, dots.y = nothing, nothing
+            for side in (self._across, self._up):
+                side.tick_values, side.label = nothing, ""
+        self.figure.interaction = None
 
     def _find_dots(self, across: Wide, up: Wide) -> dict[int | None, int]:
         """A dot for every head that was measured on both sides: the heads' places, and back."""
@@ -115,6 +129,9 @@ class Scatter(Chart):
         A lasso that stayed could lie round heads that are no longer selected.
         """
         if change["new"] is None:
+            return
+        if not self._heads.size:  # the dots were removed while the lasso was drawn
+            self.dots.selected = None
             return
         heads, layers = self.explorer.shown.shape[1], self.explorer.shown.layers
         places = [int(self._heads[dot]) for dot in _places(change["new"], len(self._heads))]

@@ -5,7 +5,6 @@ Needs no torch.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from headwidget.display.plain_values import or_trait_error
 from headwidget.scores import head_scores
 from headwidget.scores.compare import difference
 from headwidget.scores.head_scores import HeadScores
+from headwidget.scores.spelling import did_you_mean
 from headwidget.scores.threshold import START
 from headwidget.scores.whole_file import write_whole
 
@@ -124,9 +124,8 @@ class ExplorerBase(GuardedWidget):
     def __init__(self, scores: HeadScores, *, preview: str | None = "png", **traits: Any) -> None:
         names = ("selected", *settings.NAMES)
         if unknown := [name for name in traits if name not in (*names, "layout")]:
-            raise TypeError(
-                f"an explorer has no {', '.join(map(repr, unknown))}; it has {', '.join(names)}."
-            )
+            meant = did_you_mean(unknown[0], (*names, "layout", "preview"))
+            raise TypeError(f"an explorer has no {unknown[0]!r}.{meant} It has {', '.join(names)}.")
         if not isinstance(scores, HeadScores):
             raise TypeError(
                 "explore takes HeadScores or the path of a saved file; "
@@ -311,9 +310,7 @@ class ExplorerBase(GuardedWidget):
             )
         if not name.startswith("_") and not hasattr(type(self), name) and name != "preview":
             public = [trait for trait in self.trait_names() if not trait.startswith("_")]
-            near = difflib.get_close_matches(name, public, 1)
-            meant = f"; did you mean {near[0]!r}?" if near else "."
-            raise AttributeError(f"{self._kind} has no {name!r}{meant}")
+            raise AttributeError(f"{self._kind} has no {name!r}.{did_you_mean(name, public)}")
         super().__setattr__(name, value)
 
 

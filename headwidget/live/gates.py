@@ -61,11 +61,23 @@ def _is_scaled(entry: Any, layers: Sequence[int], n_heads: int) -> bool:
 def to_scaled(gates: Gates, layers: Sequence[int]) -> list[list[Any]]:
     """[layer, head, factor] of every head whose gate is not 1.
 
-    >>> to_scaled(np.array([[1, 1], [0.5, 1]], np.float32), layers=[3, 4])
-    [[4, 0, 0.5]]
+    >>> to_scaled(np.array([[1, 1], [0.15, 1]], np.float32), layers=[3, 4])
+    [[4, 0, 0.15]]
     """
     rows = np.argwhere(gates != 1)
-    return [[layers[row], int(head), float(gates[row, head])] for row, head in rows]
+    return [[layers[row], int(head), shortest(gates[row, head])] for row, head in rows]
+
+
+def shortest(gate: np.float32) -> float:
+    """The number with the fewest digits that float32 holds as this gate.
+
+    >>> float(np.float32(0.15)), shortest(np.float32(0.15))
+    (0.15000000596046448, 0.15)
+    """
+    short = float(np.format_float_scientific(gate, unique=True))
+    # The fewest digits of float32's largest numbers can lie beyond its range.
+    is_same = abs(short) <= LARGEST and np.float32(short) == gate
+    return short if is_same else float(gate)
 
 
 def from_scaled(scaled: Sequence[Sequence[Any]], layers: Sequence[int], n_heads: int) -> Gates:

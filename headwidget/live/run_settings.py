@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from headwidget.display.plain_values import LARGEST_WHOLE
 from headwidget.scores import HeadScores, provenance
+from headwidget.scores.spelling import did_you_mean
 from headwidget.scoring import option_checks, registry
 from headwidget.scoring.run import Scoring
 from headwidget.tasks import Task
@@ -116,8 +116,7 @@ def check_keywords(keywords: Iterable[str], traits: Sequence[str]) -> None:
     names = ("tasks", "method", "prompts", "seed", *traits)
     for keyword in keywords:
         if keyword not in traits:
-            close = difflib.get_close_matches(keyword, names, 1)
-            meant = f" Did you mean {close[0]!r}?" if close else ""
+            meant = did_you_mean(keyword, names)
             raise TypeError(
                 f"hw.live has no {keyword!r}.{meant} It takes model, {', '.join(names)}."
             )
@@ -127,10 +126,10 @@ def check_misspelt(method: str, options: Iterable[str]) -> None:
     """``TypeError`` for an option that the method lacks and that looks like a setting."""
     fields = {field.name for field in dataclasses.fields(registry.find(method).options)}
     for name in options:
-        if name not in fields and difflib.get_close_matches(name, (*KEYWORDS, "tasks"), 1):
+        if name not in fields and (meant := did_you_mean(name, (*KEYWORDS, "tasks"))):
             raise TypeError(
-                f"lab.run has no {name!r}; it takes method, tasks, prompts, and the options of "
-                "the method."
+                f"lab.run has no {name!r}.{meant} It takes method, tasks, prompts, and the "
+                "options of the method."
             )
 
 

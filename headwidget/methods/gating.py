@@ -237,7 +237,7 @@ def fit(job: Job, task: EncodedTask, kept: Entry | None = None) -> Iterator[Chun
         if not now.curves[stage]["loss"]:
             raise FloatingPointError(
                 f"task {task.name!r}: the loss of every update is not a number. "
-                f"{not_finite.advice(job.model)}"
+                f"{not_finite.advice(job.model, heads_scaled=job.heads_scaled)}"
             )
         now.start = fits.theta if now.start is None else now.start
         now.stage += 1

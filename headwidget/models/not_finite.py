@@ -12,14 +12,20 @@ if TYPE_CHECKING:
     from headwidget.models.model import Model
 
 
-def advice(model: Model) -> str:
+def advice(model: Model, *, heads_scaled: bool = False) -> str:
     """A sentence that says why a model's numbers are not finite, and what to do.
 
     A number of 16 bits or fewer overflows early, which float32 mends. It does not mend a
-    weight that is NaN, nor a model that is float32 already.
+    weight that is NaN, nor a model that is float32 already. ``heads_scaled``: the numbers are
+    those of the model with some heads' outputs scaled.
     """
     if (name := _first_weight(model, torch.isnan)) is not None:
         return f"The model's weight {name!r} has NaN: load a sound checkpoint."
+    if heads_scaled:
+        return (
+            "The likely cause is that heads are scaled: scale heads by less, or score the model "
+            "as it is (lab.heed_gates = False)."
+        )
     if model.dtype.itemsize < 4:
         return f"Its numbers overflow in {model.dtype}: load the model with dtype=torch.float32."
     if (name := _first_weight(model, torch.isinf)) is not None:

@@ -1,4 +1,4 @@
-"""Is a count of right answers more than guessing gives?
+"""Is a count of right answers more than guessing gives, or fewer than a fair model gives?
 
 One-sided and exact, by the binomial distribution.
 """
@@ -31,6 +31,15 @@ def tail(right: int, asked: int, guess: float) -> float:
         for k in range(right, asked + 1)
     )
     return round(min(1.0, math.fsum(math.exp(x) for x in logs)), 12)
+
+
+def too_few(right: int, asked: int, accuracy: float) -> bool:
+    """Would a model of this accuracy seldom get so few right?
+
+    >>> too_few(0, 10, 0.25), too_few(0, 11, 0.25), too_few(1, 20, 0.25)
+    (False, True, True)
+    """
+    return 1 - tail(right + 1, asked, accuracy) <= LEVEL
 
 
 def at_chance(right: int, asked: int, guess: float) -> bool:

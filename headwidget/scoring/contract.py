@@ -104,6 +104,8 @@ class Job:
     """By task, (run, layer): what is scored already, for a method that ``skips_done``."""
     kept: Kept = field(default_factory=NothingKept)
     """What the method keeps of its own work; an ended run goes on with it."""
+    heads_scaled: bool = False
+    """Does the model run with some heads' outputs scaled, as the live widget asked?"""
 
     def portions(self, planned: Iterable[Sequence[int]]) -> Iterator[Sequence[int]]:
         """Planned batches of the one task's examples, in portions, without those that are done."""

@@ -12,6 +12,8 @@ NEAR_ZERO = 0.05
 """The largest share of right answers that is called near zero."""
 LEAST_ASKED = 2
 """With fewer prompts a wrong answer says nothing of the task."""
+FAIR = 0.25
+"""So few right answers are told without a cause only where this accuracy seldom gives them."""
 
 
 def near_zero(accuracy: TaskRecord) -> bool:
@@ -28,7 +30,8 @@ def near_zero(accuracy: TaskRecord) -> bool:
 def few_right(accuracy: TaskRecord, examples: Sequence[Example], *, continues: bool) -> str | None:
     """A sentence where (nearly) no answer is right, with the likely cause.
 
-    ``continues``: the answer follows the prompt in one text. None where enough are right.
+    ``continues``: the answer follows the prompt in one text. None where enough are right, and
+    where no cause is seen and the prompts are too few to tell.
 
     >>> capitals = [Example("The capital of France is", "Paris")]
     >>> few_right(TaskRecord(asked=8, accuracy=0.0), capitals, continues=True)
@@ -37,9 +40,12 @@ their leading space (write ' Paris', not 'Paris')."
     """
     if not near_zero(accuracy):
         return None
-    assert accuracy.accuracy is not None
-    share = f"{100 * accuracy.accuracy:.0f}% of {accuracy.asked} prompts"
+    assert accuracy.accuracy is not None and accuracy.asked is not None
+    right = round(accuracy.accuracy * accuracy.asked)
     cause = _spaces(examples) if continues else None
+    if cause is None and not chance.too_few(right, accuracy.asked, FAIR):
+        return None
+    share = f"{100 * accuracy.accuracy:.0f}% of {accuracy.asked} prompts"
     reason = f"likely cause: {cause}" if cause else "see whether its answers are what would follow"
     return f"The model's first choice is right on {share}; {reason}."
 

@@ -28,6 +28,8 @@ class Checker:
 
     method: str
     model: Model
+    heads_scaled: bool = False
+    """Does the method run the model with some heads' outputs scaled?"""
 
     def known_kind(self, item: object) -> Chunk | Report:
         """What was yielded, if it is a chunk or a report."""
@@ -284,9 +286,10 @@ class Checker:
 
         run = int(np.argwhere(~np.isfinite(numbers))[0][0])
         label = labels[chunk.runs[run]]
+        advice = not_finite.advice(self.model, heads_scaled=self.heads_scaled)
         raise FloatingPointError(
             f"task {task.name!r}: {self.method} gave a score that is not a number for "
-            f"{label[:80]!r}. {not_finite.advice(self.model)}"
+            f"{label[:80]!r}. {advice}"
         )
 
     def _close(self, difference: npt.NDArray[np.float32]) -> None:

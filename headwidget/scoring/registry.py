@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headwidget.scores import rank
 from headwidget.scores.record import checked_json
+from headwidget.scores.spelling import did_you_mean
 from headwidget.scoring import facts, option_checks
 from headwidget.scoring.contract import Method
 from headwidget.scoring.method_checks import is_text
@@ -185,12 +186,16 @@ def find(name: str) -> Method:
     return method
 
 
-def options(method: Method, values: dict[str, Any]) -> Any:
-    """The method's options with ``values`` filled in; a sentence for one it does not have."""
+def options(method: Method, values: dict[str, Any], keywords: Sequence[str] = ()) -> Any:
+    """The method's options with ``values`` filled in; a sentence for one it does not have.
+
+    ``keywords`` are what else the caller takes by name, one of which may have been meant.
+    """
     fields = [field.name for field in dataclasses.fields(method.options)]
     if unknown := [name for name in values if name not in fields]:
         has = f"its options are {', '.join(fields)}" if fields else "it has no options"
-        raise ValueError(f"method {method.name!r} has no option {unknown[0]!r}; {has}.")
+        meant = did_you_mean(unknown[0], (*fields, *keywords))
+        raise ValueError(f"method {method.name!r} has no option {unknown[0]!r}; {has}.{meant}")
     checked = method.options(**values)
     kinds = option_checks.field_types(method.options) if values else {}
     for name, value in values.items():

@@ -64,9 +64,12 @@ class Scoring:
     def __post_init__(self) -> None:
         self.landed = ScoreStore(self.model.shape)
         self.asked_batch_size = self.batch_size
-        self._checker = Checker(self.method.name, self.model)
         self._aspects: list[str] | None = None
         self._weights: tuple[int, str] | None = None  # what they were when scoring began
+
+    @property
+    def _checker(self) -> Checker:
+        return Checker(self.method.name, self.model, heads_scaled=self.gates is not None)
 
     # ---- running ----
 
@@ -162,6 +165,7 @@ class Scoring:
             self.portions,
             landed,
             NothingKept() if self.checkpoint is None else self.checkpoint,
+            heads_scaled=self.gates is not None,
         )
         yielded = self.method.run(job)
         self._checker.iterable(yielded)

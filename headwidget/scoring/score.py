@@ -21,6 +21,12 @@ from headwidget.tasks import Task, suite
 
 __all__ = ["Scoring", "listed", "prepare", "score"]
 
+KEYWORDS = (
+    *("model", "tasks", "method", "batch_size", "only_correct", "seed", "progress"),
+    "checkpoint",
+)
+"""What :func:`score` takes by name; its other keywords are options of the method."""
+
 
 def score(
     model: Model | Any,
@@ -53,7 +59,7 @@ def score(
     >>> hw.score(hw.load(), task, progress=False).values("capitals").shape
     (2, 30, 9)
     """
-    scoring = prepare(model, tasks, method, batch_size=batch_size, seed=seed, **options)
+    scoring = prepare(model, tasks, method, KEYWORDS, batch_size=batch_size, seed=seed, **options)
     if only_correct and scoring.method.encode is not None:
         raise ValueError(
             f"method {method!r} asks the model no questions, so it cannot keep the prompts that "
@@ -95,12 +101,17 @@ def prepare(
     model: Model | Any,
     tasks: Task | str | Iterable[Task],
     method: str,
+    keywords: Sequence[str] = (),
+    /,
     *,
     batch_size: int | None,
     seed: int,
     **options: Any,
 ) -> Scoring:
-    """Check all that was asked and tokenise it, before any forward."""
+    """Check all that was asked and tokenise it, before any forward.
+
+    ``keywords`` are what the caller takes by name beside the method's options.
+    """
     if not isinstance(model, Model):
         if isinstance(model, torch.nn.Module):
             raise TypeError(
@@ -109,7 +120,7 @@ def prepare(
             )
         model = load(model)
     chosen = registry.find(method)
-    checked_options = registry.options(chosen, options)
+    checked_options = registry.options(chosen, options, keywords)
     chosen.check(model)
     option_checks.batch_size(batch_size)
     option_checks.seed(seed)

@@ -37,8 +37,14 @@ export function linked(fragment: string, scores: Known): Partial<Linked> {
     const fits = Object.hasOwn(CHECKS, name) && CHECKS[name as keyof Linked](value, scores);
     if (!fits) throw new Error(`${name} cannot be ${JSON.stringify(value)} here`);
   }
-  return values as Partial<Linked>;
+  const fitting = values as Partial<Linked>;
+  return fitting.selected ? { ...fitting, selected: once(fitting.selected) } : fitting;
 }
+
+/** Each head once, in the order of the first. */
+const once = (heads: readonly Head[]): Head[] => [
+  ...new Map(heads.map((head) => [`${head}`, head])).values(),
+];
 
 type Check = (value: unknown, scores: Known) => boolean;
 
@@ -60,10 +66,12 @@ const isListOf =
   (check: Check): Check =>
   (value, scores) =>
     Array.isArray(value) && value.every((item) => check(item, scores));
+const LEAST_SCORE = 2 ** -149; // float32's smallest number above 0
+const LARGEST_SCORE = (2 - 2 ** -23) * 2 ** 127; // and its largest finite one
 const isCap: Check = (value) =>
   value === null ||
   (isNumber(value)
-    ? value > 0
+    ? value >= LEAST_SCORE && value <= LARGEST_SCORE
     : typeof value === "string" &&
       /^\d+(\.\d+)?%$/.test(value) &&
       parseFloat(value) > 0 &&
@@ -72,7 +80,8 @@ const isCap: Check = (value) =>
 /** Does a value fit? As headwidget/display/settings.py has it. */
 const CHECKS: Readonly<Record<keyof Linked, Check>> = {
   view: isOneOf(...Object.keys(VIEWS)),
-  tasks: isListOf(isTask),
+  tasks: (value, scores) =>
+    isListOf(isTask)(value, scores) && new Set(value as string[]).size === (value as []).length,
   task: (value, scores) => value === null || isTask(value, scores),
   threshold: (value) => value === null || isNumber(value),
   rule: isOneOf(...Object.keys(START)),
@@ -84,7 +93,7 @@ const CHECKS: Readonly<Record<keyof Linked, Check>> = {
   scale: isOneOf("shared", "own"),
   cap: isCap,
   orientation: isOneOf(null, "y", "x"),
-  columns: (value) => value === null || (Number.isInteger(value) && (value as number) >= 1),
+  columns: (value) => value === null || (Number.isSafeInteger(value) && (value as number) >= 1),
   isolated: (value) => value === null || typeof value === "string",
   selected: isListOf(isHead),
 };

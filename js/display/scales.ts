@@ -212,6 +212,15 @@ export function position(stops: readonly number[], threshold: number | null): nu
 /** A number as a user would type it: at most six digits that mean something. */
 export const typed = (value: number): string => String(Number(value.toPrecision(6)));
 
-/** What a user typed as a number, or NaN. A comma may stand for the point. */
-export const parsed = (text: string): number =>
-  Number(text.trim().replace("−", "-").replace(",", ".").replace(/%$/, "") || Number.NaN);
+const DECIMAL = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
+const THOUSANDS = /^[-+]?[1-9]\d{0,2},\d{3}$/;
+
+/**
+ * What a user typed as a decimal number, or NaN. A comma may stand for the point, but not in
+ * "1,000", which is a thousand to some and one to others.
+ */
+export function parsed(text: string): number {
+  const plain = text.trim().replace("−", "-").replace(/%$/, "").trimEnd();
+  const decimal = plain.replace(",", ".");
+  return DECIMAL.test(decimal) && !THOUSANDS.test(plain) ? Number(decimal) : Number.NaN;
+}

@@ -20,6 +20,15 @@ export function withFactor(
   return factor === 1 ? others : [...others, ...these];
 }
 
+/** The factor of the head that was selected last; 1 for a head that is as it was. */
+export function factorOf(
+  changed: readonly ChangedHead[],
+  selected: readonly (readonly [number, number])[],
+): number {
+  const last = selected[selected.length - 1];
+  return changed.find(([l, h]) => l === last?.[0] && h === last[1])?.[2] ?? 1;
+}
+
 /** The line of chips under the maps. */
 export const changedHeads =
   (lab: Lab): Panel<Reads<"scores" | "changed">> =>
@@ -105,8 +114,12 @@ export const scaleBy =
     factor.setAttribute("aria-label", "What the selected heads' outputs are multiplied by");
     keepKeys(factor);
     const value = make("output", "factor");
-    const write = (): void => setText(value, `×${factor.value}`);
-    factor.addEventListener("input", write);
+    // The slider's own value is clamped and rounded to its steps; gates set in Python need not be.
+    const write = (by: number): void => {
+      setText(value, `×${by}`);
+      factor.setAttribute("aria-valuetext", `×${by}`);
+    };
+    factor.addEventListener("input", () => write(factor.valueAsNumber));
     factor.addEventListener("change", () => {
       const { selected, changed } = source.state;
       lab.set({ _scaled: withFactor(changed, selected, factor.valueAsNumber) });
@@ -114,11 +127,10 @@ export const scaleBy =
     el.append(make("label", "choice", make("span", "choice-name", "Scale"), factor, value));
     const draw = (): void => {
       const { selected, changed } = source.state;
-      const last = selected[selected.length - 1];
-      const now = last && changed.find(([l, h]) => l === last[0] && h === last[1]);
-      factor.disabled = !last || isOut(lab.state.kernel);
-      factor.value = String(now ? now[2] : 1);
-      write();
+      const now = factorOf(changed, selected);
+      factor.disabled = !selected.length || isOut(lab.state.kernel);
+      factor.value = String(now);
+      write(now);
     };
     draw();
     return all(

@@ -25,7 +25,10 @@ export interface HeadCard {
 
 /** An empty card; `draw` fills it for a head. */
 export function headCard(): HeadCard {
-  const note = make("p", "card-note");
+  const [name, runs] = [make("span", "card-name"), make("span", "card-runs")];
+  // The style sheet hides it together with the column of intervals.
+  const interval = make("span", "card-interval", ", 95% interval");
+  const note = make("p", "card-note", name, interval, runs);
   const body = make("tbody", "card-body");
   const table = make("table", "card-table", body);
   const more = make("div", "card-more");
@@ -39,7 +42,10 @@ export function headCard(): HeadCard {
       const tasks = viewOf(state).tasks(memo, state);
       const range = numberRange(memo, state, tasks);
       body.replaceChildren(...tasks.map((task) => line(memo, state, task, cell, range)));
-      setText(note, noteText(scores, state));
+      const caption = captionOf(scores, state);
+      setText(name, caption.name);
+      setText(runs, caption.runs);
+      interval.hidden = !caption.interval;
       const belongs = scaleOf(picture) === null ? categories(memo, state, cell) : "";
       setText(more, belongs);
       more.hidden = !belongs;
@@ -66,8 +72,12 @@ function origin(scores: Scores): string {
     .join(" · ");
 }
 
-function noteText(scores: Scores, settings: Settings): string {
-  if (nothingMeasured(scores)) return "Not scored yet.";
+/** What the numbers are, whether they have an interval, and how they are ranked and repeated. */
+function captionOf(
+  scores: Scores,
+  settings: Settings,
+): { readonly name: string; readonly interval: boolean; readonly runs: string } {
+  if (nothingMeasured(scores)) return { name: "Not scored yet.", interval: false, runs: "" };
   const runs = [...new Set(scores.tasks.map((task) => task.runs))].sort((a, b) => a - b);
   const runsText =
     runs.length > 1
@@ -75,7 +85,7 @@ function noteText(scores: Scores, settings: Settings): string {
       : `${runs[0]} run${runs[0] === 1 ? "" : "s"}`;
   const interval = hasInterval(settings) && runs[runs.length - 1]! > 1;
   const name = meanName(scores, settings);
-  return `${name}${interval ? ", 95% interval" : ""} · ${rankName(scores)} · ${runsText}`;
+  return { name, interval, runs: ` · ${rankName(scores)} · ${runsText}` };
 }
 
 /** Is there an interval of the number shown? There is one of the mean alone. */

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import headwidget as hw
 from headwidget.display import scales, views
@@ -273,6 +274,30 @@ def test_chips_are_reordered_by_alt_and_arrows_and_keep_the_focus(show: Show) ->
     assert view.page.evaluate("() => document.activeElement.textContent") == NAMES[0]
     view.press("Space")
     assert view.titles() == [NAMES[1], NAMES[2]]
+
+
+@pytest.mark.parametrize(
+    ("width", "in_card", "in_inspector"),
+    [(700, True, True), (600, False, True), (530, False, True), (420, False, False)],
+)
+def test_a_caption_speaks_of_an_interval_where_there_is_one(
+    show: Show, width: int, in_card: bool, in_inspector: bool
+) -> None:
+    view = show(SIGNED, threshold=0.001)  # with a column of how many runs reach it
+    view.page.set_viewport_size({"width": width, "height": 1000})
+    wait_until(lambda: (view.root.bounding_box() or {"width": 999})["width"] <= width, "the width")
+    view.drawn()
+    view.click(4, 2)
+    view.hover(4, 2, 1)
+    card, inspector = view.root.locator("> .hw-card"), view.root.locator(".hw-inspector")
+    for part, has_interval in ((card, in_card), (inspector, in_inspector)):
+        expect(part.locator(".hw-card-note")).to_be_visible()
+        assert part.locator("td.hw-card-interval").first.is_visible() == has_interval
+        caption = part.locator(".hw-card-note").inner_text()
+        assert ("95% interval" in caption) == has_interval
+        assert caption.startswith("mean") and caption.endswith("12 runs")
+    scrolls = "(el) => el.scrollWidth > el.clientWidth"
+    assert not inspector.locator(".hw-tab-page").first.evaluate(scrolls)
 
 
 def test_one_task_at_a_time(show: Show) -> None:

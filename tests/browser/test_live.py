@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from .conftest import Kernel, run_notebook
 from .explorer_page import ExplorerPage
@@ -201,6 +201,25 @@ def test_the_top_heads_of_a_task_matter_more_to_it_than_the_control(bench: Bench
         "the table",
     )
     assert bench.page.locator(".hw-effect .hw-greedy").count() == 2
+    bench.page.get_by_role("button", name="Restore all").click()
+    bench.kernel.until("bool((lab.gates == 1).all())", bool)
+
+
+def test_a_factor_is_read_as_it_is_though_the_slider_ends_before_it(bench: Bench) -> None:
+    bench.kernel.run(
+        "gates = lab.gates.copy(); gates[1, 2], gates[1, 3], gates[1, 4] = -2.5, 5, 0.123;"
+        "lab.gates = gates"
+    )
+    bench.page.get_by_role("tab", name="Effect").click()
+    text = bench.page.locator(".hw-factor")
+    slider = bench.page.get_by_label("What the selected heads' outputs are multiplied by")
+    for head, factor in ((2, "×-2.5"), (3, "×5"), (4, "×0.123"), (5, "×1")):
+        bench.kernel.run(f"lab.selected = [[1, {head}]]")
+        expect(text).to_have_text(factor)
+        assert slider.get_attribute("aria-valuetext") == factor
+    slider.fill("0.15")
+    chip = bench.page.locator(".hw-chip-changed").last
+    expect(chip).to_have_text("L1 H5 ×0.15 ✕")
     bench.page.get_by_role("button", name="Restore all").click()
     bench.kernel.until("bool((lab.gates == 1).all())", bool)
 

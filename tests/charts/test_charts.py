@@ -315,6 +315,30 @@ def test_twenty_tasks_have_twenty_looks() -> None:
     assert [len(line.y) for line in chart.lines] == [8, 8, 4]
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1)])
+def test_every_chart_shows_a_single_layer_and_a_single_head(
+    shape: tuple[int, int], tasks: int
+) -> None:
+    """bqplot squeezes (1, 1) into (), and (2, 1) into what it reads as one line."""
+    scores = made_up.scores(*shape, tasks=tasks, runs=3)
+    explorer = hw.explore(scores, preview=None, threshold=0.002)
+    board = hw.dashboard(explorer)
+    profile = board.charts[1]
+    for of in ("max", "passing", "mean"):
+        profile.of.value = of
+    lines = np.atleast_2d(profile.lines[0].y)  # (task, layer)
+    means = scores.reduce("mean").mean(axis=2)
+    assert lines.shape == (tasks, max(2, shape[0])) == (tasks, len(profile.lines[0].x))
+    assert np.allclose(lines, means)
+    explorer.rule = "elbow"
+    explorer.selected = [[0, 0]]
+    explorer.task = explorer.tasks[0]
+    assert profile.note == explorer.task
+    scatter = board.charts[2] if tasks == 2 else hw.charts.scatter(explorer, scores)
+    assert len(scatter.dots.x) == shape[0] * shape[1] and len(scatter.chosen.x) == 1
+
+
 # ---- the scatter ----
 
 
@@ -546,6 +570,35 @@ def test_scores_of_another_shape_or_other_tasks_raise_nothing_on_the_way(
         "Knowledge Recall against Retrieval · no task 'Knowledge Recall' in these scores"
     )
     assert board.charts[0].title == "Retrieval · 8 heads"
+
+
+def test_a_scatter_without_its_task_is_empty_until_the_task_is_back(
+    explorer: hw.Explorer, scores: hw.HeadScores
+) -> None:
+    chart = hw.charts.scatter(explorer)
+    axes = chart.figure.axes
+    labels, ticks = [axis.label for axis in axes], [axis.tick_values.tolist() for axis in axes]
+    explorer.selected = [(5, 7)]
+
+    def show(shown: hw.HeadScores) -> None:
+        explorer._shown = shown
+        explorer.set_trait("_header", wire.encode(shown)[0])
+
+    show(hw.HeadScores.from_arrays({"Retrieval": np.ones((3, 6, 8))}, method="mine"))
+    assert "no task 'Knowledge Recall'" in chart.title
+    for dots in (chart.dots, chart.chosen):
+        assert dots.x.size == dots.y.size == 0
+    assert [axis.label for axis in axes] == ["", ""]
+    assert all(axis.tick_values.size == 0 for axis in axes)
+    assert chart.figure.interaction is None
+    chart.dots.set_state({"selected": [0, 1]})  # a lasso that the page sent just before
+    assert explorer.selected == [[5, 7]] and chart.dots.selected is None
+
+    show(scores)
+    assert chart.dots.x.size == 48 and chart.chosen.x.size == 1
+    assert [axis.label for axis in axes] == labels
+    assert [axis.tick_values.tolist() for axis in axes] == ticks
+    assert chart.figure.interaction is chart.lasso
 
 
 # ---- the dashboard ----

@@ -239,12 +239,16 @@ def test_a_misspelt_trait_is_refused_with_the_name_that_was_meant(scores: hw.Hea
         ("hoover", "hover"),
     ):
         with pytest.raises(
-            AttributeError, match=f"an explorer has no '{wrong}'; did you mean '{near}'?"
+            AttributeError, match=f"an explorer has no '{wrong}'. Did you mean '{near}'\\?$"
         ):
             setattr(explorer, wrong, 1)
         assert not hasattr(explorer, wrong)
     with pytest.raises(AttributeError, match="an explorer has no 'zzz'.$"):
         explorer.zzz = 1  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match=r"has no 'veiw'\. Did you mean 'view'\? It has selected"):
+        hw.explore(scores, veiw="agreement")
+    with pytest.raises(TypeError, match=r"an explorer has no 'zzz'\. It has selected, view, "):
+        hw.explore(scores, zzz=1)
     explorer.layout.width = "50%"
     explorer.preview = None
     assert (explorer.layout.width, explorer.preview) == ("50%", None)
@@ -281,7 +285,7 @@ def test_unknown_keywords_and_foreign_scores_are_refused_with_a_sentence(
     scores: hw.HeadScores,
 ) -> None:
     with pytest.raises(
-        TypeError, match="no 'treshold'; it has selected, view, tasks, task, threshold"
+        TypeError, match=r"no 'treshold'\..* It has selected, view, tasks, task, threshold"
     ):
         hw.explore(scores, treshold=1)
     with pytest.raises(TypeError, match="HeadScores or the path of a saved file; got ndarray"):

@@ -81,3 +81,17 @@ def test_a_run_that_does_not_heed_them_says_so(tmp_path: Any) -> None:
     assert hw.open(tmp_path / "scores.safetensors").record.heads_not_heeded == 3
     lab.gates = np.ones((3, 4), np.float32)
     assert lab.run().wait(60) and lab.scores.record.heads_not_heeded is None
+
+
+@pytest.mark.parametrize(("method", "options"), CASES)
+def test_numbers_that_overflow_are_put_down_to_the_scaled_heads(
+    method: str, options: dict[str, Any]
+) -> None:
+    gates = np.ones((3, 4), np.float32)
+    gates[1, 1] = 3e38
+    lab = hw.live(fresh(), TASKS, method, prompts=None, gates=gates, heed_gates=True)
+    assert lab.run(**options).wait(60) and lab.state == "failed"
+    message = lab._state["message"]
+    assert "is not a number" in message
+    assert "The likely cause is that heads are scaled: scale heads by less" in message
+    assert "Every weight" not in message

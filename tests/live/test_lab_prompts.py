@@ -8,6 +8,7 @@ import torch
 from traitlets import TraitError
 
 import headwidget as hw
+from headwidget.live import gates as gating
 from headwidget.live import reading
 from headwidget.models import hooks
 from tests.support import every_family, tiny
@@ -80,6 +81,28 @@ def test_gates_go_both_ways_and_change_what_comes_next() -> None:
             lab.gates = wrong
     with pytest.raises(ValueError, match="read-only"):
         lab.gates[0, 0] = 0
+
+
+def test_a_factor_is_shown_and_copied_in_as_few_digits_as_it_takes() -> None:
+    lab = hw.live(fresh(), TASKS)
+    lab.set_state({"_scaled": [[0, 1, 0.15], [1, 2, -2.6]]})
+    assert lab._scaled == [[0, 1, 0.15], [1, 2, -2.6]]
+    gates = lab.gates.copy()
+    gates[0, 1] = 0.15
+    assert (gates == lab.gates).all()
+
+
+def test_the_fewest_digits_are_the_same_gate() -> None:
+    bits = np.random.default_rng(0).integers(0, 2**32, 5000, np.uint32)
+    ends = np.float32([1e-45, 1e30, np.finfo(np.float32).max, np.finfo(np.float32).min, 0, 0.1])
+    every = np.concatenate([bits.view(np.float32), ends])
+    gates = every[np.isfinite(every) & (every != 1)][:, None]  # (layer, head)
+    layers = list(range(len(gates)))
+    scaled = gating.to_scaled(gates, layers)
+    assert (gating.from_scaled(scaled, layers, 1) == gates).all()
+    assert gating.checked_scaled(layers, 1, scaled) == scaled
+    digits = [str(factor).partition("e")[0].strip("-0.").replace(".", "") for *_, factor in scaled]
+    assert sorted(map(len, digits))[-3] <= 9  # all but the largest and the least number of float32
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gemma2", "olmo2"])

@@ -50,7 +50,8 @@ def test_a_task_that_is_answered_right_has_no_warning() -> None:
 
 @pytest.mark.parametrize("method", ["gradient", "ablation", "attribution"])
 def test_every_method_that_asks_for_answers_says_so(method: str) -> None:
-    task = tiny.task("odd")
+    examples = list(tiny.task().examples)
+    task = hw.Task("odd", examples * 3)  # enough that none right is no accident
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         scores = hw.score(tiny.model("llama"), task, method, progress=False)
@@ -75,6 +76,18 @@ def test_a_space_means_nothing_where_the_answer_does_not_continue_the_prompt() -
     said = doubts.few_right(WRONG, [Example("Paris is in [MASK].", "France")], continues=False)
     assert said is not None
     assert "space" not in said
+
+
+@pytest.mark.parametrize(("asked", "is_told"), [(2, False), (10, False), (11, True)])
+def test_so_few_right_are_told_without_a_cause_only_where_it_is_no_accident(
+    asked: int, is_told: bool
+) -> None:
+    """Where one answer of four is right, none of ten is in 6% of draws, none of eleven in 4%."""
+    record = TaskRecord(asked=asked, accuracy=0.0)
+    said = doubts.few_right(record, [Example("2 + 2 =", " 4")], continues=True)
+    assert (said is not None) == is_told
+    glued = [Example("The capital of France is", "Paris")]
+    assert "leading space" in (doubts.few_right(record, glued, continues=True) or "")
 
 
 @pytest.mark.parametrize(

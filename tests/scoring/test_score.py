@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import torch
 import headwidget as hw
 from headwidget.display import wire
 from headwidget.models import hooks
-from headwidget.scoring import contract, registry
+from headwidget.scoring import contract, registry, score
 from headwidget.scoring.batch import collate, forward, log_probability
 from headwidget.scoring.encode import encode
 from headwidget.scoring.replay import Replay
@@ -33,6 +34,12 @@ TASKS = [tiny.task("one"), tiny.task("two")]
             "there is no method 'magic'; the methods are 'ablation', 'gradient', 'attribution'",
         ),
         ({"speed": 3}, "method 'gradient' has no option 'speed'; its options are abs"),
+        (
+            {"metod": "gradient"},
+            r"no option 'metod'; its options are abs\. Did you mean 'method'\?",
+        ),
+        ({"batchsize": 8}, "Did you mean 'batch_size'"),
+        ({"method": "ablation", "replce": "mean"}, "Did you mean 'replace'"),
         (
             {"method": "attribution", "abs": True},
             "method 'attribution' has no option 'abs'; it has no options",
@@ -333,3 +340,8 @@ def test_a_real_encoder_is_scored() -> None:
     found = hw.score(model, task, "ablation", progress=False).values("letters")
     np.testing.assert_allclose(found, one_forward_per_head(model, task), atol=1e-4)
     assert np.isfinite(hw.score(model, task, "gradient", progress=False).values("letters")).all()
+
+
+def test_every_keyword_of_score_can_be_meant() -> None:
+    named = [name for name in inspect.signature(hw.score).parameters if name != "options"]
+    assert sorted(score.KEYWORDS) == sorted(named)

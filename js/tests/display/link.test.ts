@@ -38,6 +38,21 @@ describe("a link", () => {
         expect(linked(link({ [name]: value }), scores)).toEqual({ [name]: value });
   });
 
+  it("has a head once, as Python has it", () => {
+    const selected = [
+      [5, 1],
+      [2, 0],
+      [5, 1],
+    ];
+    expect(linked(link({ selected }), scores)).toEqual({ selected: [selected[0], selected[1]] });
+  });
+
+  it("takes the caps and columns that Python takes", () => {
+    for (const cap of [1.5e-45, 3.4e38, "0.5%", "100%"])
+      expect(linked(link({ cap }), scores)).toEqual({ cap });
+    expect(linked(link({ columns: 2 ** 53 - 1 }), scores)).toEqual({ columns: 2 ** 53 - 1 });
+  });
+
   it("leaves anchors of others alone", () => {
     expect(linked("", scores)).toEqual({});
     expect(linked("#results", scores)).toEqual({});
@@ -56,6 +71,11 @@ describe("a link", () => {
     [link({ threshold: "1" }), 'threshold cannot be "1" here'],
     [link({ agreement: 2 }), "agreement cannot be 2 here"],
     [link({ cap: 0 }), "cap cannot be 0 here"],
+    [link({ tasks: ["Math", "Math"] }), 'tasks cannot be ["Math","Math"] here'],
+    [link({ cap: 1e308 }), "cap cannot be 1e+308 here"],
+    [link({ cap: 1e-320 }), "cap cannot be 1e-320 here"],
+    [link({ cap: "0%" }), 'cap cannot be "0%" here'],
+    [link({ columns: 1e308 }), "columns cannot be 1e+308 here"],
     [link({ columns: 0.5 }), "columns cannot be 0.5 here"],
   ])("says what does not fit in %s", (fragment, why) => {
     expect(() => linked(fragment, scores)).toThrow(why);

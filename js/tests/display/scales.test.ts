@@ -156,15 +156,21 @@ describe("numbers", () => {
     ["1e-3", 0.001],
     [".5", 0.5],
     ["0", 0],
+    ["5.", 5],
+    ["0,125", 0.125],
+    ["-0,125", -0.125],
+    ["1234,567", 1234.567],
+    ["1,0001", 1.0001],
+    ["1.000", 1],
   ])("are read as a user types them: %s", (words, value) => {
     expect(parsed(words)).toBe(value);
   });
-  it.each(["abc", "", "  ", "%", "1,2,3", "5%%", "--1", "1 2", "off"])(
-    "are not read from %s",
-    (words) => {
-      expect(parsed(words)).toBeNaN();
-    },
-  );
+  it.each([
+    ...["abc", "", "  ", "%", "1,2,3", "5%%", "--1", "1 2", "off", "."],
+    ...["0x10", "0b1", "0o7", "Infinity", "1,000", "-1,000", "12,500 %", "1,000.5"],
+  ])("are not read from %s", (words) => {
+    expect(parsed(words)).toBeNaN();
+  });
 });
 
 describe("the threshold's slider", () => {
