@@ -203,7 +203,8 @@ def test_provenance_travels_with_the_scores() -> None:
 
 def test_what_a_score_means_travels_with_the_scores_to_file_and_browser(tmp_path: Path) -> None:
     scores = hw.score(tiny.model("llama"), TASKS, "gradient", progress=False)
-    about = registry.find("gradient").about
+    gradient = registry.find("gradient")
+    about = gradient.meaning(gradient.options())
     assert scores.record.meaning == about
     scores.save(tmp_path / "scores.safetensors")
     header, _ = wire.encode(hw.open(tmp_path / "scores.safetensors"))
