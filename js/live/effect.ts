@@ -126,5 +126,5 @@ function texts({ text }: Effect): HTMLElement[] {
   if (!text) return [];
   const line = (name: string, words: string): HTMLElement =>
     make("p", "greedy", make("span", "choice-name", name), ` …${words}`);
-  return [line("Continues before:", text.before), line("after:", text.after)];
+  return [line("Text before:", text.before), line("Text after:", text.after)];
 }
