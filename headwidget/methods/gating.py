@@ -155,7 +155,9 @@ def run(job: Job) -> Iterator[Chunk | Report]:
             continue
         checked = slopes.as_record(slopes.check_task(job.model, task.examples, job.seed))
         right = answered(job.model, task.examples, job.batch_size)
-        record = {"gating": {}, **checked, **_contrast(options.contrast), **_warning(task, right)}
+        curves = {} if kept is None else kept.facts["curves"]
+        facts = {**checked, **_contrast(options.contrast), **_warning(task, right)}
+        record = {"gating": curves, **facts}
         yield Report({task.name: TaskReport(labels=labels, right=right, record=record)})
         yield from fit(job, task, kept)
 
