@@ -33,7 +33,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -342,8 +341,11 @@ def _landed(
 ) -> bool:
     """Are all patterns of these prompts scored already?"""
     for task, runs in zip(job.tasks, runs_of):
-        landed: npt.NDArray[np.bool_] = np.asarray(job.landed[task.name].all(1))
-        if not all(landed[runs.get(prompt, [])].all() for prompt in prompts):
+        landed = job.landed.get(task.name)
+        if landed is None:
+            return False
+        done = landed.all(1)
+        if not all(done[runs.get(prompt, [])].all() for prompt in prompts):
             return False
     return True
 

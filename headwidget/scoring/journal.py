@@ -53,6 +53,10 @@ class Entry:
 
     def payload(self) -> bytes:
         """The entry as bytes; ``TypeError`` for what a journal cannot hold."""
+        return b"".join(self.parts())
+
+    def parts(self) -> list[memoryview]:
+        """The same in parts: the line, and each array without a copy."""
         listed, parts = [], []
         for name, given in self.arrays.items():
             array = np.asarray(given)
@@ -61,16 +65,16 @@ class Entry:
                     f"a checkpoint keeps arrays of {', '.join(_DTYPES.values())}; array {name!r} "
                     f"is of {array.dtype}: convert it."
                 )
-            array = array.astype(array.dtype.newbyteorder("<"))
+            array = array.astype(array.dtype.newbyteorder("<"), copy=False)
             listed.append([name, array.dtype.str, list(array.shape)])
-            parts.append(array.tobytes())
+            parts.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         try:
             line = json.dumps({"kind": self.kind, "facts": dict(self.facts), "arrays": listed})
         except (TypeError, ValueError, RecursionError) as error:
             raise TypeError(
                 f"a checkpoint keeps facts as plain JSON (text, numbers, lists, dicts): {error}."
             ) from error
-        return b"".join([line.encode(), b"\n", *parts])
+        return [memoryview(line.encode() + b"\n"), *parts]
 
     @classmethod
     def of(cls, payload: bytes) -> Entry:
@@ -104,7 +108,7 @@ def _array(payload: bytes, start: int, dtype: Any, shape: Any) -> tuple[npt.NDAr
     end = start + count * np.dtype(dtype).itemsize
     if end > len(payload):
         raise ValueError("an array is longer than its record")
-    array = np.frombuffer(payload[start:end], dtype).reshape(shape)
+    array = np.frombuffer(memoryview(payload)[start:end], dtype).reshape(shape)
     if dtype == "|b1" and array.view(np.uint8).max(initial=0) > 1:
         raise ValueError("an array of bool holds other bytes than 0 and 1")
     return array.astype(array.dtype.newbyteorder("=")), end
@@ -220,18 +224,23 @@ class Journal:
 
         What was written of it is then cut off again.
         """
-        payload = entry.payload()
-        if len(payload) > MOST_BYTES or payload.find(b"\n", 0, MOST_JSON) < 0:
-            raise OSError(f"a record of {len(payload)} bytes is too large for {quoted(self.path)}.")
-        head = _HEADER.pack(MAGIC, len(payload), zlib.crc32(payload))
-        record = memoryview(head + _CHECK.pack(zlib.crc32(head)) + payload)
+        parts, checksum = entry.parts(), 0
+        length = sum(map(len, parts))
+        if length > MOST_BYTES or len(parts[0]) > MOST_JSON:
+            raise OSError(f"a record of {length} bytes is too large for {quoted(self.path)}.")
+        for part in parts:
+            checksum = zlib.crc32(part, checksum)
+        head = _HEADER.pack(MAGIC, length, checksum)
+        # the header and the line in one piece, as most records are short
+        first = memoryview(head + _CHECK.pack(zlib.crc32(head)) + parts[0])
         with explained(self.path, "written"):
             try:
                 os.lseek(self._file, self._end, os.SEEK_SET)
-                written = 0
-                while written < len(record):
-                    written += os.write(self._file, record[written:])
-                self._end += len(record)
+                for part in (first, *parts[1:]):
+                    written = 0
+                    while written < len(part):
+                        written += os.write(self._file, part[written:])
+                self._end += HEADER + length
             finally:
                 if os.fstat(self._file).st_size > self._end:
                     os.ftruncate(self._file, self._end)
