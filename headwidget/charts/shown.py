@@ -80,7 +80,8 @@ class Shown:
 
     def name(self) -> str:
         """What a strength is called on an axis."""
-        return f"{provenance.method_name(self.scores)} · {self.view.strength_name(self.scores, self.settings)}"
+        strength = self.view.strength_name(self.scores, self.settings)
+        return f"{provenance.method_name(self.scores)} · {strength}"
 
     def number_name(self) -> str:
         """What a number is called on an axis."""

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -344,7 +345,7 @@ def _landed(
         landed = job.landed.get(task.name)
         if landed is None:
             return False
-        done = landed.all(1)
+        done: npt.NDArray[np.bool_] = np.asarray(landed.all(1))
         if not all(done[runs.get(prompt, [])].all() for prompt in prompts):
             return False
     return True

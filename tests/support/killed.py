@@ -95,7 +95,7 @@ def case(name: str, folder: Path, kills: int) -> dict[str, Any]:
     seconds = pickle.loads(expected.read_bytes())[2]
     rng, done, finished, torn = random.Random(name), 0, 0, 0
     while done < kills:
-        if killed(fork(run), rng.uniform(0, seconds / 2)):
+        if killed(fork(run), rng.uniform(0, 0.8 * seconds)):
             done += 1
             torn += path.exists() and path.stat().st_size > 0
         else:
