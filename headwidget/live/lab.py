@@ -146,10 +146,10 @@ class Lab(GatedExplorer):
             self.options = options
         scoring = self._prepared()
         run_settings.heed(scoring, self.gates, self.heed_gates)
-        if checkpoint is not None:
-            scoring.checkpoint = Checkpoint(checkpoint)
         with self._lock:
             self._check_open()
+            if checkpoint is not None:
+                scoring.checkpoint = Checkpoint(checkpoint)
             self._set(_trouble="")
             self._runner.start(scoring)
         return self

@@ -180,7 +180,8 @@ class Runner:
         """Report progress, if that is due."""
         if self._pacer.progress_due():
             state = "stopping" if run.stop.is_set() else "running"
-            self._tell(run, progress.report(state, what=what, left=progress.seconds_left()))
+            left, trouble = progress.seconds_left(), _trouble(self._scoring)
+            self._tell(run, progress.report(state, what=what, left=left, trouble=trouble))
 
     def _picture(self, scoring: Scoring, run: worker.Run, *, first: bool = False) -> None:
         """Show what has landed, if a picture is due and the run was not replaced."""
@@ -235,12 +236,17 @@ def _chunks(scoring: Scoring, note: Callable[[str, float], None]) -> Iterator[Ch
         yield chunk
 
 
+def _trouble(scoring: Scoring | None) -> str | None:
+    """Why a run's checkpoint is not written any more, as a sentence, if so."""
+    kept = None if scoring is None else scoring.checkpoint
+    return None if kept is None else kept.broken
+
+
 def _let_go(scoring: Scoring) -> str | None:
     """Close a run's checkpoint; why it is not whole, as a sentence, if so."""
-    if scoring.checkpoint is None:
-        return None
-    scoring.checkpoint.close()
-    return scoring.checkpoint.broken
+    if scoring.checkpoint is not None:
+        scoring.checkpoint.close()
+    return _trouble(scoring)
 
 
 class _Progress:

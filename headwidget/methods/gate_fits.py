@@ -17,6 +17,7 @@ from torch import Tensor
 from headwidget.models import Model, hooks
 from headwidget.scoring import gated_forward
 from headwidget.scoring.batch import TOKENS, collate, plan, rows_of, token_log_probability
+from headwidget.scoring.contract import check_shapes
 from headwidget.scoring.encode import Encoded
 from headwidget.scoring.prefix import belong_together, usable_prefix
 
@@ -232,6 +233,7 @@ class Fits:
     def go_on(self, facts: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on in a stage that has begun, from what :meth:`kept` gave."""
         assert self._adam is not None
+        self._check_kept(facts, arrays)
         with torch.inference_mode(False), torch.no_grad():
             self.theta.copy_(torch.from_numpy(arrays["theta"]))
             for name in ("step", "exp_avg", "exp_avg_sq"):
@@ -244,6 +246,21 @@ class Fits:
             prompts.waiting = facts["waiting"][number], arrays[f"waiting {number}"]
         for rng, state in zip(self.seen[0].seeds, facts["seeds"]):
             rng.bit_generator.state = state
+
+    def _check_kept(self, facts: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """``ValueError`` where what was kept is of other fits."""
+        fits = len(self.theta)
+        shapes = dict.fromkeys(("theta", "exp_avg", "exp_avg_sq"), tuple(self.theta.shape))
+        shapes |= {"step": (), "losses": (len(arrays["losses"]), 2, fits)}
+        for number, prompts in enumerate(self.seen):
+            groups, chosen = facts["waiting"][number], arrays[f"waiting {number}"]
+            shapes[f"waiting {number}"] = (len(groups), fits, prompts.count)
+            for at, rows in zip(groups, chosen):
+                if min(at, rows.min()) < 0 or rows.max() >= len(prompts.groups[at].batch.runs):
+                    raise ValueError("an update of prompts that are not there")
+        check_shapes(arrays, shapes)
+        if len(facts["seeds"]) != fits:
+            raise ValueError(f"{len(facts['seeds'])} generators of random numbers")
 
     def gates(self) -> npt.NDArray[np.float32]:
         """The gates as they are, (fit, layer, head), on the host."""

@@ -24,7 +24,15 @@ from headwidget.models import Model, not_finite
 from headwidget.scores.record import Contrast, TaskRecord, digest
 from headwidget.scoring import slopes
 from headwidget.scoring.batch import answered, can_share
-from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport
+from headwidget.scoring.contract import (
+    Chunk,
+    Job,
+    Method,
+    Report,
+    TaskReport,
+    check_shapes,
+    taken_up,
+)
 from headwidget.scoring.encode import EncodedTask, encode
 from headwidget.scoring.option_checks import at_least, between
 from headwidget.tasks import Task
@@ -43,6 +51,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 BATCH: Mapping[str, int] = {"published": 32, "quick": 8}
 """Prompts an update."""
 STAGES = ("free", "keep", "drop")
+_CURVES = ("loss", "regulariser")
 EVERY = 10
 """Updates between two chunks, at most: how often the host waits for the device."""
 PATIENCE = 1.0
@@ -146,7 +155,9 @@ def run(job: Job) -> Iterator[Chunk | Report]:
             continue
         checked = slopes.as_record(slopes.check_task(job.model, task.examples, job.seed))
         right = answered(job.model, task.examples, job.batch_size)
-        record = {"gating": {}, **checked, **_contrast(options.contrast), **_warning(task, right)}
+        curves = {} if kept is None else kept.facts["curves"]
+        facts = {**checked, **_contrast(options.contrast), **_warning(task, right)}
+        record = {"gating": curves, **facts}
         yield Report({task.name: TaskReport(labels=labels, right=right, record=record)})
         yield from fit(job, task, kept)
 
@@ -183,18 +194,26 @@ class Training:
     def of(cls, kept: Entry, fits: Fits, options: Gating) -> Training:
         """What was kept; ``fits`` stand where they stood then."""
         facts, arrays = kept.facts, kept.arrays
+        assert options.updates is not None
+        stage, done, curves = facts["stage"], facts["done"], facts["curves"]
+        begun = STAGES[: stage + 1]
+        if not (0 <= stage < len(STAGES) and 1 <= done <= options.updates):
+            raise ValueError(f"update {done} of stage {stage}")
+        names = [f"gates {name}" for name in begun] + [
+            n for n in ("before", "start") if n in arrays
+        ]
+        check_shapes(arrays, dict.fromkeys(names, tuple(fits.theta.shape)))
         start = None
-        if "start" in arrays:
+        if stage > 0:
             start = torch.from_numpy(arrays["start"]).to(fits.theta.device)
-        fits.begin(options.pressure(STAGES[facts["stage"]]), start)
+        fits.begin(options.pressure(STAGES[stage]), start)
         fits.go_on(facts, arrays)
-        stages = [stage for stage in STAGES if f"gates {stage}" in arrays]
         return cls(
-            facts["stage"],
-            facts["done"],
+            stage,
+            done,
             facts["settled"],
-            {stage: arrays[f"gates {stage}"] for stage in stages},
-            dict(facts["curves"]),
+            {name: arrays[f"gates {name}"] for name in begun},
+            {name: {part: list(curves[name][part]) for part in _CURVES} for name in begun},
             arrays.get("before"),
             start,
         )
@@ -212,7 +231,8 @@ def fit(job: Job, task: EncodedTask, kept: Entry | None = None) -> Iterator[Chun
     fits = _random_fits(job, task)
     now = Training()
     if kept is not None:
-        now = Training.of(kept, fits, options)
+        with taken_up(f"task {task.name!r}"):
+            now = Training.of(kept, fits, options)
         job.note(task.name, now.stage * options.updates + now.done)
     for stage in STAGES[now.stage :]:
         if kept is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headwidget.models import hooks
 from headwidget.scoring import slopes
 from headwidget.scoring.batch import collate, correct, plan
-from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport, land
+from headwidget.scoring.contract import Chunk, Job, Method, Report, TaskReport, land, taken_up
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,10 @@ def run(job: Job) -> Iterator[Chunk | Report]:
     model, task = job.model, job.task
     planned = plan(task.examples, model, job.batch_size)
     kept = job.kept.get(f"{task.name}, slopes")
-    checked, off = 0, kept.facts["off"] if kept else 0.0  # directions so far, the worst in them
+    checked, off = 0, 0.0  # directions so far, the worst in them
+    if kept is not None:
+        with taken_up("the slopes"):
+            off = float(kept.facts["off"])
     for number, runs in enumerate(job.portions(planned)):
         directions = slopes.directions(model, number, len(runs) < len(planned[0]), checked)
         with hooks.differentiating(model):

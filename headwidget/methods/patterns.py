@@ -342,8 +342,11 @@ def _landed(
 ) -> bool:
     """Are all patterns of these prompts scored already?"""
     for task, runs in zip(job.tasks, runs_of):
-        landed: npt.NDArray[np.bool_] = np.asarray(job.landed[task.name].all(1))
-        if not all(landed[runs.get(prompt, [])].all() for prompt in prompts):
+        landed = job.landed.get(task.name)
+        if landed is None:
+            return False
+        done: npt.NDArray[np.bool_] = np.asarray(landed.all(1))
+        if not all(done[runs.get(prompt, [])].all() for prompt in prompts):
             return False
     return True
 

@@ -29,7 +29,15 @@ from headwidget.methods.probe_report import Evaluation
 from headwidget.models import Model, hooks
 from headwidget.models.refusals import refuse_classifier, refuse_encoder_decoder
 from headwidget.scoring.batch import Batch, batches, correct, forward
-from headwidget.scoring.contract import Chunk, Job, Method, Report, to_host
+from headwidget.scoring.contract import (
+    Chunk,
+    Job,
+    Method,
+    Report,
+    check_shapes,
+    taken_up,
+    to_host,
+)
 from headwidget.scoring.encode import Encoded, EncodedTask
 from headwidget.scoring.option_checks import at_least, between, one_of
 
@@ -240,13 +248,22 @@ def read(job: Job) -> tuple[Tensor, Tensor]:
 def _keep_heads(job: Job, z: Tensor, right: Tensor) -> None:
     """Keep what :func:`read` gave, where that took long enough."""
     if job.kept.due() and z.nbytes <= MOST_KEPT:
-        job.kept.put(_HEADS, {}, {"z": z.cpu().numpy(), "right": right.cpu().numpy()})
+        job.kept.put(_name(job), {}, {"z": z.cpu().numpy(), "right": right.cpu().numpy()})
+
+
+def _name(job: Job) -> str:
+    """What the heads' outputs are kept under: other batches round otherwise."""
+    return f"{_HEADS}, batches of {job.batch_size}"
 
 
 def _kept_heads(job: Job) -> tuple[Tensor, Tensor] | None:
     """What :func:`read` gave a run that was ended, where it was kept."""
-    if (kept := job.kept.get(_HEADS)) is None:
+    if (kept := job.kept.get(_name(job))) is None:
         return None
+    count = sum(len(task.examples) for task in job.tasks)
+    with taken_up(_HEADS):
+        shapes = {"z": (count, *job.model.shape, job.model.head_dim), "right": (2, count)}
+        check_shapes(kept.arrays, shapes)
     job.note("reading heads", kept.arrays["right"].shape[1])
     with torch.inference_mode(False):
         z, right = (torch.from_numpy(kept.arrays[name]) for name in ("z", "right"))

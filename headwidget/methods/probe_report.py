@@ -13,7 +13,14 @@ import numpy.typing as npt
 
 from headwidget.scores import chance
 from headwidget.scores.record import Display, ProbeRecord, TaskRecord
-from headwidget.scoring.contract import Chunk, Job, Report, TaskReport
+from headwidget.scoring.contract import (
+    Chunk,
+    Job,
+    Report,
+    TaskReport,
+    check_shapes,
+    taken_up,
+)
 from headwidget.tasks import Task, surface_accuracy
 
 Labels = npt.NDArray[np.int64]
@@ -90,17 +97,29 @@ class Evaluation:
         """Keep the results so far, of whole folds, for a run that goes on here."""
         facts = {"epochs": self.epochs, "trained": self.trained, "validated": self.validated}
         confusions = {"confusion": self.confusion, "control": self.control_confusion}
-        self.job.kept.put(_FOLDS, facts, {**confusions, "sum": self.control_sum})
+        self.job.kept.put(self._name(), facts, {**confusions, "sum": self.control_sum})
 
     def go_on(self) -> int:
         """Take the results that were kept; of how many folds they are."""
-        if (kept := self.job.kept.get(_FOLDS)) is None:
+        if (kept := self.job.kept.get(self._name())) is None:
             return 0
-        self.epochs = list(kept.facts["epochs"])
-        self.trained, self.validated = kept.facts["trained"], kept.facts["validated"]
+        count = len(self.tasks)
+        with taken_up("the folds"):
+            square = (count, count)
+            shapes = {"confusion": square, "control": square, "sum": (count, *self.job.model.shape)}
+            check_shapes(kept.arrays, shapes)
+            epochs = [int(number) for number in kept.facts["epochs"]]
+            if len(epochs) % self.seeds or len(epochs) > self.seeds * (self.folds or 1):
+                raise ValueError(f"{len(epochs)} probes are trained")
+            trained, validated = int(kept.facts["trained"]), int(kept.facts["validated"])
+        self.epochs, self.trained, self.validated = epochs, trained, validated
         self.confusion, self.control_confusion = kept.arrays["confusion"], kept.arrays["control"]
         self.control_sum = kept.arrays["sum"]
         return len(self.epochs) // self.seeds
+
+    def _name(self) -> str:
+        """What the results are kept under: other batches round otherwise."""
+        return f"{_FOLDS}, batches of {self.job.batch_size}"
 
     def chunks(
         self,

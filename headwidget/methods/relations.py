@@ -235,9 +235,9 @@ def run(job: Job) -> Iterator[Chunk | Report]:
             k_of_pair += [k_of[task.name]] * len(task_pairs)
         everything = Pairs.of(model, pairs, k_of_pair, options)
     yield _report(job, k_of)
-    landed = [job.landed[task.name] for task in job.tasks]
+    landed = [job.landed.get(task.name) for task in job.tasks]
     for row, layer in enumerate(model.layers):
-        if all(rows[:, row].all() for rows in landed):
+        if all(rows is not None and rows[:, row].all() for rows in landed):
             job.note(f"layer {layer.index}", len(pairs) / len(model.layers))
             continue
         with hooks.scoring(model):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import types
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,21 +17,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwidget.scores.file_errors import quoted
-from headwidget.scoring import facts, registry, results
+from headwidget.scores.record import checked_json
+from headwidget.scoring import code_digest, facts, registry, results
 from headwidget.scoring.contract import Chunk, Report, TaskReport
 from headwidget.scoring.encode import EncodedTask
 from headwidget.scoring.journal import Entry, Journal
 from headwidget.tasks import Task
 
 if TYPE_CHECKING:
-    from headwidget.scoring.contract import Method
+    from headwidget.models import Model
     from headwidget.scoring.run import Scoring
 
 VERSION = 1
+_OF_MODEL = ("model", "revision", "layers x heads", "dtype", "weights", "configuration")
 _ASPECT = "aspect "
 """Begins the name of an aspect's array in a chunk's record."""
 STATE_SECONDS = 1.0
 """The least time between two records of what a method keeps of its own work."""
+MOST_BYTES = 2**32
+"""The most bytes of scores that the labels of a file may ask for."""
+_UNFIT = (
+    *(ValueError, TypeError, KeyError, IndexError, AttributeError),
+    *(ArithmeticError, RuntimeError, MemoryError),
+)
+"""What is raised where a record holds something else than it should."""
 
 
 class Checkpoint:
@@ -52,28 +60,27 @@ class Checkpoint:
 
     # ---- reading ----
 
-    def restore(self, scoring: Scoring) -> int:
-        """Give ``scoring`` what the file holds; how many chunks that was.
+    def restore(self, scoring: Scoring) -> None:
+        """Give ``scoring`` what the file holds.
 
         ``ValueError`` where the file is of something else, with what differs.
         """
         assert self._journal is not None
-        asked, count = identity(scoring), 0
+        asked = identity(scoring)
         entries = self._journal.entries()
         first = next(entries, None)
         if first is None:
             self._append(Entry("begin", asked))
-            return 0
+            return
         self._check(first, asked)
         for entry in entries:
             try:
-                count += self._take(entry, scoring)
-            except (ValueError, TypeError, KeyError) as error:
+                self._take(entry, scoring)
+            except _UNFIT as error:
                 raise ValueError(
                     f"checkpoint {quoted(self.path)} holds what does not fit this run: "
                     f"{str(error).rstrip('.')}. Delete it and score anew."
                 ) from error
-        return count
 
     def _check(self, first: Entry, asked: Mapping[str, Any]) -> None:
         kept = first.facts
@@ -90,19 +97,22 @@ class Checkpoint:
                 "path of its own, or delete the file."
             )
 
-    def _take(self, entry: Entry, scoring: Scoring) -> bool:
-        """Give ``scoring`` a record; was it a chunk?"""
+    def _take(self, entry: Entry, scoring: Scoring) -> None:
+        """Give ``scoring`` a record."""
         if entry.kind == "chunk":
             scoring.land_again(_chunk(entry))
         elif entry.kind == "report":
-            scoring.report_again(_report(entry), entry.facts["tasks_of_job"])
+            report = _report(entry)
+            _check_labels(report, scoring)
+            scoring.report_again(report, entry.facts["tasks_of_job"])
         elif entry.kind == "state":
             self._states[entry.facts["name"]] = Entry("state", entry.facts["facts"], entry.arrays)
         elif entry.kind == "batch":
-            scoring.batch_halved(int(entry.facts["size"]))
+            scoring.batch_halved(_whole(entry.facts["size"]))
+        elif entry.kind == "end":
+            scoring.end_again(entry.facts["tasks"])
         else:
             raise ValueError(f"a record of kind {entry.kind!r:.40}")
-        return entry.kind == "chunk"
 
     # ---- writing ----
 
@@ -120,6 +130,11 @@ class Checkpoint:
     def halved(self, size: int) -> None:
         """Keep that the batch is so large from now on."""
         self._append(Entry("batch", {"size": size}))
+
+    def ended(self, tasks: list[str]) -> None:
+        """Keep that all of these tasks is scored."""
+        self._flush()
+        self._append(Entry("end", {"tasks": tasks}))
 
     def get(self, name: str) -> Entry | None:
         """What the method kept under this name before."""
@@ -183,12 +198,14 @@ def identity(scoring: Scoring) -> dict[str, Any]:
         "model": model.name,
         "revision": model.revision,
         "weights": model.fingerprint(),
+        "configuration": _configuration(model),
         "dtype": facts.dtype(model),
         "layers x heads": " x ".join(map(str, model.shape)),
         "hooks": list(model.hooked),
         "heads changed": list(results.heads_changed(scoring)),
+        "gates": None if scoring.gates is None else scoring.gates.tolist(),
         "method": method.name,
-        "code": _code_digest(method),
+        "code": None if registry.is_built_in(method.name) else code_digest.digest(method.run),
         "options": _options(scoring.options),
         "seed": scoring.seed,
         "batch_size": scoring.asked_batch_size,
@@ -199,7 +216,7 @@ def identity(scoring: Scoring) -> dict[str, Any]:
 
 def _difference(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> str | None:
     """The first thing in which two runs differ, as a part of a sentence."""
-    for name in ("model", "revision", "weights", "dtype", "layers x heads", "method", "options"):
+    for name in (*_OF_MODEL, "method", "options"):
         if kept.get(name) != asked[name]:
             has, wants = (_short(side.get(name)) for side in (kept, asked))
             return f"its {name} is {has}, this run's {wants}"
@@ -241,24 +258,16 @@ def _digest(task: EncodedTask) -> str:
     return hashed.hexdigest()
 
 
-def _code_digest(method: Method) -> str | None:
-    """Tells apart what a method of the user's runs; None for one of headwidget's own."""
-    if registry.is_built_in(method.name):
+def _configuration(model: Model) -> str | None:
+    """Tells apart models of the same weights whose configurations differ (positions, windows)."""
+    try:
+        content = dict(model.config.to_dict())
+        for name in ("transformers_version", "_name_or_path", "_commit_hash"):
+            content.pop(name, None)
+        text = json.dumps(content, sort_keys=True, default=lambda value: type(value).__qualname__)
+    except (AttributeError, TypeError, ValueError):  # a user's own kind of configuration
         return None
-    hashed = hashlib.blake2b(digest_size=8)
-
-    def add(code: types.CodeType) -> None:
-        hashed.update(code.co_code + repr(code.co_names).encode())
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                add(constant)
-            else:
-                hashed.update(repr(constant).encode(errors="surrogatepass"))
-
-    code = getattr(method.run, "__code__", None)
-    if code is not None:
-        add(code)
-    return hashed.hexdigest()
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _options(options: Any) -> Any:
@@ -273,6 +282,20 @@ def _options(options: Any) -> Any:
 
 
 # ---- records ----
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ValueError(f"a batch of {value!r:.40} prompts")
+    return value
+
+
+def _check_labels(report: Report, scoring: Scoring) -> None:
+    """Refuse labels of so many runs that their scores would fill the memory."""
+    layers, heads = scoring.model.shape
+    for said in report.tasks.values():
+        if said.labels is not None and 4 * len(said.labels) * layers * heads > MOST_BYTES:
+            raise ValueError(f"labels of {len(said.labels)} runs")
 
 
 def _of_chunk(chunk: Chunk) -> Entry:
@@ -306,11 +329,15 @@ def _chunk(entry: Entry) -> Chunk:
 def _of_report(report: Report, tasks: list[str]) -> Entry:
     by_task, arrays = {}, {}
     for i, (name, said) in enumerate(report.tasks.items()):
-        by_task[name] = {"runs": said.runs, "labels": said.labels, "record": dict(said.record)}
+        by_task[name] = {
+            "runs": None if said.runs is None else [int(run) for run in said.runs],
+            "labels": None if said.labels is None else list(said.labels),
+            "record": checked_json({"record": said.record})["record"],
+        }
         if said.right is not None:
             arrays[f"right {i}"] = np.asarray(said.right, bool)
-    content = {"tasks": by_task, "record": dict(report.record), "tasks_of_job": tasks}
-    return Entry("report", content, arrays)
+    record = checked_json({"record": report.record})["record"]
+    return Entry("report", {"tasks": by_task, "record": record, "tasks_of_job": tasks}, arrays)
 
 
 def _report(entry: Entry) -> Report:

@@ -26,6 +26,7 @@ complete example.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -75,6 +76,32 @@ class NothingKept:
 
     def put(self, name: str, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
         pass
+
+
+@contextmanager
+def taken_up(what: str) -> Iterator[None]:
+    """Say in a sentence that what was kept of ``what`` does not fit the run."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        raise ValueError(
+            f"the checkpoint keeps a state of {what} that does not fit this run "
+            f"({str(error).rstrip('.')}). Delete the file and score anew."
+        ) from error
+
+
+def check_shapes(
+    arrays: Mapping[str, npt.NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]
+) -> None:
+    """``ValueError`` where an array that was kept has another shape.
+
+    >>> check_shapes({"z": np.zeros(3)}, {"z": (4,)})
+    Traceback (most recent call last):
+    ValueError: 'z' has shape (3,), not (4,)
+    """
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            raise ValueError(f"{name!r} has shape {arrays[name].shape}, not {shape}")
 
 
 @dataclass(frozen=True, eq=False)

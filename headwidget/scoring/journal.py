@@ -40,7 +40,7 @@ MOST_JSON = 2**26
 """The longest line of JSON in a payload."""
 SYNC_SECONDS = 1.0
 """The least time between two waits for the disk."""
-_DTYPES = ("<f4", "<f8", "<i8", "|b1", "|u1")
+_DTYPES = {"<f4": "float32", "<f8": "float64", "<i8": "int64", "|b1": "bool", "|u1": "uint8"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +52,29 @@ class Entry:
     arrays: Arrays = field(default_factory=dict)
 
     def payload(self) -> bytes:
-        """The entry as bytes."""
-        arrays = {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}
-        arrays = {name: a.astype(a.dtype.newbyteorder("<")) for name, a in arrays.items()}
-        listed = [
-            [name, a.dtype.str, list(np.shape(self.arrays[name]))] for name, a in arrays.items()
-        ]
-        line = json.dumps({"kind": self.kind, "facts": dict(self.facts), "arrays": listed})
-        return b"".join([line.encode(), b"\n", *(a.tobytes() for a in arrays.values())])
+        """The entry as bytes; ``TypeError`` for what a journal cannot hold."""
+        return b"".join(self.parts())
+
+    def parts(self) -> list[memoryview]:
+        """The same in parts: the line, and each array without a copy."""
+        listed, parts = [], []
+        for name, given in self.arrays.items():
+            array = np.asarray(given)
+            if array.dtype.newbyteorder("<").str not in _DTYPES:
+                raise TypeError(
+                    f"a checkpoint keeps arrays of {', '.join(_DTYPES.values())}; array {name!r} "
+                    f"is of {array.dtype}: convert it."
+                )
+            array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            listed.append([name, array.dtype.str, list(array.shape)])
+            parts.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        try:
+            line = json.dumps({"kind": self.kind, "facts": dict(self.facts), "arrays": listed})
+        except (TypeError, ValueError, RecursionError) as error:
+            raise TypeError(
+                f"a checkpoint keeps facts as plain JSON (text, numbers, lists, dicts): {error}."
+            ) from error
+        return [memoryview(line.encode() + b"\n"), *parts]
 
     @classmethod
     def of(cls, payload: bytes) -> Entry:
@@ -72,6 +87,8 @@ class Entry:
             kind, facts, listed = line["kind"], line["facts"], line["arrays"]
             arrays, start = {}, end + 1
             for name, dtype, shape in listed:
+                if not isinstance(name, str) or name in arrays:
+                    raise ValueError(f"an array named {name!r:.40}")
                 arrays[name], start = _array(payload, start, dtype, shape)
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise ValueError(f"a record cannot be read ({error})") from error
@@ -82,7 +99,8 @@ class Entry:
 
 def _array(payload: bytes, start: int, dtype: Any, shape: Any) -> tuple[npt.NDArray[Any], int]:
     """An array that begins at ``start``, and where it ends."""
-    if dtype not in _DTYPES or not all(type(n) is int and 0 <= n <= MOST_BYTES for n in shape):
+    is_known = isinstance(dtype, str) and dtype in _DTYPES
+    if not is_known or not all(type(n) is int and 0 <= n <= MOST_BYTES for n in shape):
         raise ValueError(f"an array of {dtype!r:.20}, {shape!r:.60}")
     count = 1
     for n in shape:
@@ -90,7 +108,9 @@ def _array(payload: bytes, start: int, dtype: Any, shape: Any) -> tuple[npt.NDAr
     end = start + count * np.dtype(dtype).itemsize
     if end > len(payload):
         raise ValueError("an array is longer than its record")
-    array = np.frombuffer(payload, dtype, count, start).reshape(shape)
+    array = np.frombuffer(memoryview(payload)[start:end], dtype).reshape(shape)
+    if dtype == "|b1" and array.view(np.uint8).max(initial=0) > 1:
+        raise ValueError("an array of bool holds other bytes than 0 and 1")
     return array.astype(array.dtype.newbyteorder("=")), end
 
 
@@ -150,26 +170,38 @@ class Journal:
     def _payload(self, left: int) -> bytes | None:
         """The payload of the next record; None where the record is torn."""
         head = self._read(self._end, min(HEADER, left))
-        if not MAGIC.startswith(head[: len(MAGIC)]) and head.strip(b"\0"):
+        if not MAGIC.startswith(head[: len(MAGIC)]):
             if self._end == 0:
                 raise ValueError(
                     f"{quoted(self.path)} is not a checkpoint of headwidget; choose another path."
                 )
+            if self._only_nuls(self._end + HEADER):
+                return None
             raise self._damaged("a record begins with something else")
-        if left < HEADER or not head.strip(b"\0"):
+        if left < HEADER:
             return None
         _, length, checksum = _HEADER.unpack_from(head)
         (check,) = _CHECK.unpack_from(head, _HEADER.size)
         if check != zlib.crc32(head[: _HEADER.size]) or length > MOST_BYTES:
+            if self._only_nuls(self._end + HEADER):
+                return None
             raise self._damaged("the checksum of a record's header is wrong")
         if HEADER + length > left:
             return None
         payload = self._read(self._end + HEADER, length)
         if zlib.crc32(payload) != checksum:
-            if HEADER + length == left:
+            if self._only_nuls(self._end + HEADER + length):
                 return None
             raise self._damaged("the checksum of a record is wrong")
         return payload
+
+    def _only_nuls(self, start: int) -> bool:
+        """Is there nothing from here on? A machine that lost power leaves NULs at a file's end."""
+        while part := self._read(start, 2**20):
+            if part.strip(b"\0"):
+                return False
+            start += len(part)
+        return True
 
     def _read(self, start: int, count: int) -> bytes:
         os.lseek(self._file, start, os.SEEK_SET)
@@ -192,29 +224,37 @@ class Journal:
 
         What was written of it is then cut off again.
         """
-        payload = entry.payload()
-        head = _HEADER.pack(MAGIC, len(payload), zlib.crc32(payload))
-        record = memoryview(head + _CHECK.pack(zlib.crc32(head)) + payload)
+        parts, checksum = entry.parts(), 0
+        length = sum(map(len, parts))
+        if length > MOST_BYTES or len(parts[0]) > MOST_JSON:
+            raise OSError(f"a record of {length} bytes is too large for {quoted(self.path)}.")
+        for part in parts:
+            checksum = zlib.crc32(part, checksum)
+        head = _HEADER.pack(MAGIC, length, checksum)
+        # the header and the line in one piece, as most records are short
+        first = memoryview(head + _CHECK.pack(zlib.crc32(head)) + parts[0])
         with explained(self.path, "written"):
             try:
                 os.lseek(self._file, self._end, os.SEEK_SET)
-                written = 0
-                while written < len(record):
-                    written += os.write(self._file, record[written:])
-                self._end += len(record)
+                for part in (first, *parts[1:]):
+                    written = 0
+                    while written < len(part):
+                        written += os.write(self._file, part[written:])
+                self._end += HEADER + length
             finally:
                 if os.fstat(self._file).st_size > self._end:
                     os.ftruncate(self._file, self._end)
-            if time.monotonic() - self._synced >= SYNC_SECONDS:
-                self.sync()
+        if time.monotonic() - self._synced >= SYNC_SECONDS:
+            self.sync()
 
     def sync(self) -> None:
         """Wait until the disk has everything; ``FileNotFoundError`` where the file is not there."""
-        os.fsync(self._file)
+        with explained(self.path, "written"):
+            os.fsync(self._file)
         self._synced = time.monotonic()
         try:
             is_there = os.path.samestat(self.path.stat(), os.fstat(self._file))
-        except FileNotFoundError:
+        except OSError:
             is_there = False
         if not is_there:
             raise FileNotFoundError(f"{quoted(self.path)} was removed, or replaced, meanwhile.")

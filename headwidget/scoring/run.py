@@ -66,6 +66,7 @@ class Scoring:
         self.asked_batch_size = self.batch_size
         self._aspects: list[str] | None = None
         self._weights: tuple[int, str] | None = None  # what they were when scoring began
+        self._ended: set[str] = set()  # tasks of which everything was scored
 
     @property
     def _checker(self) -> Checker:
@@ -82,20 +83,28 @@ class Scoring:
 
         ``note(what, steps)`` is called for every step that is done.
         """
-        note("checking the model", 0)
-        self._begin()
         self._restore(note)
         counted = self._counted(note)
         groups = [self.tasks] if self.method.together else [[task] for task in self.tasks]
+        groups = [tasks for tasks in groups if not self._ended.issuperset(t.name for t in tasks)]
+        if groups:
+            note("checking the model", 0)
+            self._begin()
         for tasks in groups:
             start = functools.partial(self._run, tasks, counted)
             for yielded in self._halving(start):
-                task, chunk = self._store(yielded, tasks)
+                task, chunk, new = self._store(yielded, tasks)
                 if not self.method.together:
-                    note(task.name, len(chunk.runs) * chunk.values.shape[1] / self.model.shape[0])
+                    note(task.name, new / self.model.shape[0])
                 yield task, chunk
-            for task in tasks:
-                self._checker.complete(task, self.expected(task), len(self.done(task)))
+            self._end(tasks)
+
+    def _end(self, tasks: Sequence[EncodedTask]) -> None:
+        """Check that all of these tasks is scored, and keep that it is."""
+        for task in tasks:
+            self._checker.complete(task, self.expected(task), len(self.done(task)))
+        if self.checkpoint is not None:
+            self.checkpoint.ended([task.name for task in tasks])
 
     def _begin(self) -> None:
         """Check the model once, and note what its weights are."""
@@ -105,11 +114,17 @@ class Scoring:
 
     def _restore(self, note: Note) -> None:
         """Take in what the checkpoint holds."""
-        if self.checkpoint is None or not self.checkpoint.restore(self):
+        if self.checkpoint is None:
+            return
+        self.checkpoint.restore(self)
+        if self.method.together:  # it counts its own steps, unless it does not run any more
+            if self._ended:
+                note(self.method.name, self.steps()[0])
             return
         for task in self.tasks:
-            if not self.method.together and (done := len(self.done(task))):
-                note(task.name, done)
+            landed = self.landed.landed(task.name, len(self.labels(task))).sum()
+            if landed:
+                note(task.name, int(landed) / self.model.shape[0])
 
     def land_again(self, chunk: Chunk) -> None:
         """Store a chunk of a checkpoint."""
@@ -120,6 +135,15 @@ class Scoring:
         """Take in a report of a checkpoint, on a job of these tasks."""
         tasks = [self._checker.task(name, self.tasks) for name in names]
         self._take(report, tasks, again=True)
+
+    def end_again(self, names: Sequence[str]) -> None:
+        """Take in that these tasks, which make a job, are scored."""
+        tasks = [self._checker.task(name, self.tasks) for name in names]
+        if self.method.together and len(tasks) != len(self.tasks):
+            raise ValueError(f"method {self.method.name!r} scores all of its tasks or none")
+        for task in tasks:
+            self._checker.complete(task, self.expected(task), len(self.done(task)))
+        self._ended.update(task.name for task in tasks)
 
     def batch_halved(self, size: int) -> None:
         """Go on with smaller batches, as memory ran out."""
@@ -208,6 +232,8 @@ class Scoring:
         if self.method.together or not done or not runs_are_examples or self.method.skips_done:
             return tasks, None
         left = [i for i in range(len(task.examples)) if i not in done]
+        if not left:  # what the method reports at its end is missing: it scores the task again
+            return tasks, None
         return [task.only(left)], left
 
     def _sources_of(
@@ -240,8 +266,8 @@ class Scoring:
 
     def _store(
         self, chunk: Chunk, tasks: Sequence[EncodedTask], *, again: bool = False
-    ) -> tuple[EncodedTask, Chunk]:
-        """Check a chunk and store it; its task, and the chunk as arrays."""
+    ) -> tuple[EncodedTask, Chunk, int]:
+        """Check a chunk and store it; its task, the chunk as arrays, and how many rows are new."""
         task = self._checker.task(chunk.task, tasks)
         labels = self.labels(task)
         chunk = self._checker.chunk(chunk, task, labels)
@@ -254,10 +280,10 @@ class Scoring:
                 f"and with {aspects}; all chunks must have the same."
             )
         self._aspects = aspects
-        self.landed.put(chunk, len(labels))
+        new = self.landed.put(chunk, len(labels))
         if self.checkpoint is not None and not again:
             self.checkpoint.landed(chunk)
-        return task, chunk
+        return task, chunk, new
 
     def _counted(self, note: Note) -> Note:
         """The ``note`` of a job: counts the steps of a method that counts its own.

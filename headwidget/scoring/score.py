@@ -67,25 +67,32 @@ def score(
         )
     if checkpoint is not None:
         scoring.checkpoint = Checkpoint(checkpoint)
+    told: list[str] = []
     try:
-        return _scored(scoring, only_correct, progress)
+        return _scored(scoring, only_correct, progress, told)
     finally:
         if scoring.checkpoint is not None:
             scoring.checkpoint.close()
+            _tell(scoring, told, 3)
 
 
-def _scored(scoring: Scoring, only_correct: bool, progress: bool) -> HeadScores:
-    """Score it all; what is done, where that is stopped."""
+def _tell(scoring: Scoring, told: list[str], stacklevel: int) -> None:
+    """Warn, once, where the checkpoint is not written any more."""
+    if scoring.checkpoint is not None and (sentence := scoring.checkpoint.broken) and not told:
+        told.append(sentence)
+        warnings.warn(sentence, stacklevel=stacklevel)
+
+
+def _scored(scoring: Scoring, only_correct: bool, progress: bool, told: list[str]) -> HeadScores:
+    """Score it all; what is done, where that is stopped. ``told`` is what was warned of."""
     if only_correct:
         scoring.keep_correct()
-    partial = told = False
+    partial = False
     hooked = ", prompts one by one for your hooks" if scoring.model.hooked else ""
     with Progress(*scoring.steps(), scoring.method.name + hooked, progress) as bar:
         try:
             for _ in scoring.land(bar.note):
-                if (kept := scoring.checkpoint) and kept.broken and not told:
-                    told = True
-                    warnings.warn(kept.broken, stacklevel=3)
+                _tell(scoring, told, 4)
         except KeyboardInterrupt:
             partial = True
             if not any(scoring.begun(task) for task in scoring.tasks):

@@ -20,9 +20,16 @@ class ScoreStore:
         self._correct: dict[str, npt.NDArray[np.bool_]] = {}  # (2, run)
         self._asked: dict[str, set[int]] = {}  # the runs whose chunks said what was right
 
-    def put(self, chunk: Chunk, runs: int) -> None:
-        """Store a checked chunk of a task that has so many ``runs``."""
+    def put(self, chunk: Chunk, runs: int) -> int:
+        """Store a checked chunk of a task that has so many ``runs``.
+
+        How many of its (run, layer) had no scores before.
+        """
         where = list(chunk.runs)
+        before = self.of(chunk.task)
+        count = len(range(*chunk.layers.indices(self.shape[0]))) * len(where)
+        if before is not None:
+            count -= int(np.isfinite(before[where, chunk.layers]).all(2).sum())
         for aspect, values in ({"": chunk.values} | dict(chunk.aspects)).items():
             tasks = self._values.setdefault(aspect, {})
             empty = np.full((runs, *self.shape), np.nan, np.float32)
@@ -31,6 +38,7 @@ class ScoreStore:
             right = self._correct.setdefault(chunk.task, np.zeros((2, runs), bool))
             right[:, where] = chunk.correct
             self._asked.setdefault(chunk.task, set()).update(where)
+        return count
 
     def of(self, task: str, aspect: str = "") -> Scores | None:
         """A task's scores, (run, layer, head); None before any has landed."""

@@ -49,3 +49,11 @@ def at_each_block(model: hw.Model, act: Callable[[int], None]) -> Iterator[None]
         yield
     finally:
         kind.forward = real
+
+
+def forwards(model: hw.Model, act: Callable[[], object]) -> int:
+    """How often the model's first block runs meanwhile."""
+    calls: list[int] = []
+    with at_each_block(model, calls.append):
+        act()
+    return len(calls)
