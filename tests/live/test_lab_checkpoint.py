@@ -88,7 +88,7 @@ def test_other_gates_are_another_run(path: Path) -> None:
         lab.run(checkpoint=path).wait(60)
         assert lab.state == "failed" and "is of another run" in lab._state["message"]
         assert difference in lab._state["message"]
-        assert lab.scores is kept, "what was shown stays"
+        assert lab.shown is kept, "what was shown stays"
     lab.heed_gates = False
     lab.run(checkpoint=path).wait(60)
     assert lab.state == "failed" and "its heads changed is" in lab._state["message"]
