@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 YOUNG = 10.0
 """Seconds at the beginning of a run in which scores land most often."""
-YOUNG_SECONDS = 0.8
+YOUNG_SECONDS = 0.45
 """Seconds that a portion is meant to take in that time."""
 SECONDS = 2.0
 """Seconds that it is meant to take afterwards."""
@@ -19,7 +19,7 @@ class Portions:
     Scores do not depend on how prompts are split, up to rounding. One instance serves all
     tasks of a run. ``clock`` gives seconds and exists for tests.
 
-    >>> seconds = iter([0.0, 0.0, 0.2, 0.2, 0.2, 1.0, 1.0, 1.0, 1.2])
+    >>> seconds = iter([0.0, 0.0, 0.1, 0.1, 0.1, 0.5, 0.5, 0.5, 0.6])
     >>> list(Portions(clock=lambda: next(seconds))([[0, 1, 2, 3, 4, 5]]))
     [[0], [1, 2, 3, 4], [5]]
     """

@@ -39,7 +39,7 @@ def test_a_slow_model_lands_scores_within_a_second_at_first_and_larger_portions_
     assert taken[0] == (0.0, 1)
     young = {size for at, size in taken if 0 < at < portions.YOUNG - 1}
     old = [size for at, size in taken if at > portions.YOUNG]
-    assert young <= {2, 3} and max(old) == round(portions.SECONDS / 0.3)
+    assert young <= {1, 2} and max(old) == round(portions.SECONDS / 0.3)
     assert {size for _, size in sizes(9.0)} == {1}
 
 
