@@ -21,10 +21,10 @@ from headwidget.display.guarded_widget import page_trait
 from headwidget.display.plain_values import or_trait_error
 from headwidget.live import lifetime, offer, pacer, payloads, run_settings
 from headwidget.live.ended import Ended
-from headwidget.live.gated_explorer import GatedExplorer
 from headwidget.live.history import History
 from headwidget.live.lock import Lock
 from headwidget.live.measure import pieces
+from headwidget.live.prompt_explorer import PromptExplorer
 from headwidget.live.prompt_panel import PromptPanel
 from headwidget.live.run_settings import PROMPTS
 from headwidget.live.runner import UNDER_WAY, Runner
@@ -42,7 +42,7 @@ LAB_TRAITS = ("asked", "options", "gates", "heed_gates", "prompt", "target")
 """The traits that :func:`live` takes beside an explorer's."""
 
 
-class Lab(GatedExplorer):
+class Lab(PromptExplorer):
     """The explorer of a model, live. Made by :func:`headwidget.live`.
 
     Beside an explorer's traits it has those of the next run (``method``, ``options``,
@@ -68,12 +68,8 @@ class Lab(GatedExplorer):
     """The names of the tasks that the next run scores."""
     prompts = page_trait(PROMPTS, "How many prompts of each task.")
     """How many prompts of each task the next run scores; None is all of them."""
-    prompt = page_trait("", "A prompt that the model reads.")
-    """A prompt that the model reads as it is typed."""
     heed_gates = page_trait(False, "Whether the next run heeds the gates.")
     """Does the next run score the model with its heads scaled by ``gates``?"""
-    target = page_trait(None, "The token to map.")
-    """The id of the token whose map is shown beside the prompt; None is the likeliest."""
     state = traitlets.Unicode("idle", read_only=True, help="How the run stands.")
     """``"idle"``, ``"running"``, ``"stopping"``, ``"done"``, ``"stopped"`` or ``"failed"``."""
 
@@ -84,10 +80,6 @@ class Lab(GatedExplorer):
     """Methods with their options, and tasks, for the front end to offer; set last in __init__."""
     _state = traitlets.Dict().tag(sync=True)
     """The run's state and progress (:attr:`Runner.state`)."""
-    _reading = traitlets.Dict().tag(sync=True)
-    _maps = traitlets.Bytes().tag(sync=True)
-    """(target, layer, head) float32: the prompt's maps."""
-    _head = traitlets.Dict().tag(sync=True)
     _past: Any = traitlets.List().tag(sync=True)
     """The last runs, the newest first, for the front end's list."""
 
@@ -121,6 +113,7 @@ class Lab(GatedExplorer):
         self.gates = np.ones(model.shape, np.float32)
         self._offered = offer.offer(model, self._sources.values())
         self._offer_for_tasks()
+        self._is_made = True
         for name, value in lab_traits.items():
             setattr(self, name, value)
 
@@ -163,7 +156,7 @@ class Lab(GatedExplorer):
 
     @traitlets.observe("asked", "prompts", "options", "method")
     def _new_asked(self, change: Any) -> None:
-        if self._offer:
+        if self._is_made:
             self._offer_for_tasks()
 
     def _offer_for_tasks(self) -> None:
@@ -261,76 +254,12 @@ class Lab(GatedExplorer):
     def _list_runs(self) -> None:
         self._set(_past=[past.to_json(self._shown) for past in self._history])
 
-    # ---- prompts and heads ----
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """What the prompt panel shows: tokens and predictions, or an error.
-
-        A prediction is [id, text, probability, probability with heads scaled].
-        """
-        return dict(self._reading)
-
-    @traitlets.observe("prompt")
-    def _new_prompt(self, change: Any) -> None:
-        self.target = None
-        self._later("prompt", Lab._read_prompt)
-
-    @traitlets.observe("target")
-    def _new_target(self, change: Any) -> None:
-        self._list_target()
-
-    def _list_target(self) -> None:
-        """Read again if the target is not listed, such as one chosen while the prompt was read."""
-        listed = [prediction[0] for prediction in self._reading.get("predictions", [])]
-        if self.target is not None and self.target not in listed:
-            self._later("prompt", Lab._read_prompt)
-
-    @traitlets.observe("selected")
-    def _new_selected(self, change: Any) -> None:
-        if self._offer:
-            self._later("head", Lab._read_head)
-
-    def _read_prompt(self) -> None:
-        payload, maps = self._panel.read(self.prompt, self.gates, self.target)
-        self._set(_reading=payload, _maps=maps)
-        if self._panel.reading is not None:
-            self._list_target()
-        self._read_head()
-
-    def _read_head(self) -> None:
-        """Show what the last selected head does; its salient tokens follow when they are ready."""
-        if not self.selected:
-            self._set(_head={})
-            return
-        card = self._panel.head(self.results, *self.selected[-1])
-        self._set(_head=card)
-        self._later("salient", lambda lab: lab._read_salient(card))
-
-    def _read_salient(self, card: dict[str, Any]) -> None:
-        if not self.selected or list(self.selected[-1]) != card["head"]:
-            return
-        salient = self._panel.salient(*card["head"])
-        if salient is None:
-            self._later("salient", lambda lab: lab._read_salient(card))
-        else:
-            self._set(_head={**card, **salient})
-
-    def _warm(self) -> None:
-        """Work ahead, so that the first click on a head is answered within a second."""
-        if not self._panel.warm():
-            self._later("warm", Lab._warm, idle=True)
-
     def _check_ahead(self) -> None:
         """Check the model for the next run, so that its first scores land soon."""
         with contextlib.suppress(Exception):  # the run itself says what is wrong
             self._prepared().check_model()
 
     # ---- gates and what they do ----
-
-    def _after_gates(self) -> None:
-        if self._offer:
-            self._later("prompt", Lab._read_prompt)
 
     def _pieces(self, prompts: int, draws: int) -> Iterator[dict[str, Any]]:
         panel = self._panel  # the measurement must not hold the lab
@@ -351,14 +280,6 @@ class Lab(GatedExplorer):
     def _valid_run(self, proposal: Any) -> Any:
         name, value = proposal["trait"].name, proposal["value"]
         return or_trait_error(name, run_settings.check, self._sources, name, value)
-
-    @traitlets.validate("prompt")
-    def _valid_prompt(self, proposal: Any) -> str:
-        return or_trait_error("prompt", self._panel.check_prompt, proposal["value"])
-
-    @traitlets.validate("target")
-    def _valid_target(self, proposal: Any) -> int | None:
-        return or_trait_error("target", self._panel.check_target, proposal["value"])
 
     # ---- the front end ----
 

@@ -56,7 +56,13 @@ def pieces(
     that are not in ``results``; ``draws`` is the number of random controls.
     """
     scaled = [(int(row), int(head)) for row, head in np.argwhere(gates != 1)]
-    effect: dict[str, Any] = {"heads": len(scaled), "tasks": [], "text": None, "done": False}
+    effect: dict[str, Any] = {
+        "heads": len(scaled),
+        "tasks": [],
+        "of": len(tasks),
+        "text": None,
+        "done": False,
+    }
     ones = np.ones_like(gates)
     if (read := last_reading()) is not None:
         before, after = reading.greedy(model, read.ids, np.stack([ones, gates]))

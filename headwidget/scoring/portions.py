@@ -30,7 +30,11 @@ class Portions:
         self._prompt_seconds: float | None = None  # what a prompt of the last portion took
 
     def __call__(self, planned: Iterable[Sequence[int]]) -> Iterator[list[int]]:
-        """The same prompts in the same order, in portions within each planned batch."""
+        """The same prompts in the same order, in portions within each planned batch.
+
+        A task begins with one prompt, as its first ones are also checked.
+        """
+        self._prompt_seconds = None
         for batch in planned:
             start = 0
             while start < len(batch):

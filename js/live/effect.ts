@@ -48,7 +48,10 @@ export const effect =
   };
 
 function noteText(changed: number, selected: number, effect: Effect): string {
-  if (effect.done === false) return "Measuring…";
+  if (effect.done === false)
+    return effect.of
+      ? `Measuring… ${effect.tasks?.length ?? 0} of ${effect.of} tasks`
+      : "Measuring…";
   if (!changed)
     return selected
       ? "Turn the selected heads off, or scale them: what changes stands here."

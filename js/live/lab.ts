@@ -109,6 +109,8 @@ export interface Effect {
   } | null;
   /** How many of a control's heads are among those scaled: a layer has no others. */
   readonly shared?: number;
+  /** How many tasks are measured. */
+  readonly of?: number;
   readonly tasks?: readonly {
     readonly name: string;
     readonly prompts: number;

@@ -151,9 +151,12 @@ function heed(lab: Lab): { el: HTMLElement; input: HTMLInputElement; follow(): v
 export const run =
   (lab: Lab): Panel<Shows<"spoken">> =>
   (el, source) => {
-    const go = button("go", "Run", "Score the heads", () =>
-      lab.ask(isRunning(lab.state._state) ? "stop" : "run"),
-    );
+    let stopped = false; // Stop was pressed; a kernel that runs a cell hears of it later
+    const go = button("go", "Run", "Score the heads", () => {
+      stopped = isRunning(lab.state._state);
+      lab.ask(stopped ? "stop" : "run");
+      draw();
+    });
     const [method, prompts, changed] = [methodChoice(lab), promptCount(lab), heed(lab)];
     const [score, more] = [menu("score", tasks(lab)), menu("options", options(lab))];
     const past = pastRuns(lab);
@@ -178,7 +181,8 @@ export const run =
       more.say(set ? `Options (${set})` : "Options", "The method's options");
       more.el.classList.toggle("hw-unusual", set > 0);
       const whyNot = whyNotOf(lab);
-      const stopping = now.state === "stopping";
+      stopped &&= busy && now.what !== "starting"; // another run has begun
+      const stopping = stopped || now.state === "stopping";
       setText(go, busy && !out ? (stopping ? "Stopping…" : "Stop") : "Run");
       go.classList.toggle("hw-busy", busy && !out);
       go.disabled = out || stopping || (!busy && !!whyNot);

@@ -215,6 +215,18 @@ def run_notebook(
     return kernel
 
 
+# A server that has just restarted a kernel may refuse once to shut it down.
+_SHUT_DOWN = """async () => {
+    const shutDown = () => window.testPanel.sessionContext.shutdown();
+    try {
+        await shutDown();
+    } catch (error) {
+        await new Promise((done) => setTimeout(done, 2000));
+        await shutDown();
+    }
+}"""
+
+
 @pytest.fixture
 def open_notebook(page: Page, server: Server) -> Iterator[Callable[..., Kernel]]:
     """``run_notebook`` for this test's page, cleaned up after it: kernels shut down and
@@ -229,7 +241,7 @@ def open_notebook(page: Page, server: Server) -> Iterator[Callable[..., Kernel]]
     for kernel in kernels:
         kernel.close()
     if kernels:
-        page.evaluate("() => window.testPanel.sessionContext.shutdown()")
+        page.evaluate(_SHUT_DOWN)
 
 
 Show = Callable[..., ExplorerPage]

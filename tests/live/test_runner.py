@@ -74,7 +74,9 @@ def test_a_run_tells_its_owner_how_it_begins_and_ends_and_keeps_its_scores() -> 
     assert owner.runner.state is last and not owner.runner.is_busy
     expected = hw.score(model, TASKS, "gradient", progress=False)
     assert owner.runner.scores is owner.runner.results["gradient"] is owner.shown[-1][0]
-    np.testing.assert_array_equal(owner.shown[-1][0].values("two"), expected.values("two"))
+    # a run that is watched has smaller batches: rounding differs
+    shown = owner.shown[-1][0].values("two")
+    np.testing.assert_allclose(shown, expected.values("two"), atol=2e-6)
     assert [final for _, final in owner.shown][-1] and not owner.shown[0][1]
     assert owner.kept_count == 1 and not threads() and not hooked(model)
 
