@@ -31,9 +31,9 @@ lab
 SCHEMA = "Cannot read properties of undefined (reading 'schema')"
 GONE = "The kernel is gone; what was scored stays. Run the cell again."
 TROUBLES = ".hw-run-troubles .hw-error"
-SOON = 2.0
-"""Seconds in which a page here says that its kernel is gone: the promise is one, and looking
-takes its time on a busy machine."""
+SOON = 8.0
+"""Seconds in which a page here says that its kernel is gone: the promise is one, and a busy
+machine takes several times that. A page that waits for a message of the kernel never says it."""
 
 
 @contextmanager
