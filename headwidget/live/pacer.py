@@ -27,8 +27,9 @@ YOUNG = 10.0
 """Seconds at the beginning of a run in which pictures may take more."""
 YOUNG_SHARE = 0.2
 """Their largest share in that time."""
-YOUNG_GAP = 0.9
-"""Most seconds between two pictures in that time, whatever they cost."""
+YOUNG_GAP = 0.8
+"""Most seconds between two pictures in that time, whatever they cost. A picture is sent early where
+the next scores would come later than that."""
 LONGEST_PAINT = 0.1
 """Seconds of work that are believed for one painting; what is longer was waiting."""
 OVERHEAD = 0.07
@@ -60,10 +61,13 @@ class Pacer:
         self._browser_seconds = 0.0  # what it took in the browser
         self._told: float | None = None  # when progress was last reported
         self._began: float | None = None  # when the run began
+        self._asked: float | None = None  # when scores landed last
+        self._spacings = (0.0, 0.0)  # seconds between the last scores that landed
 
     def start_run(self) -> None:
         """Begin another run: its first progress message is due at once."""
-        self._told = None
+        self._told = self._asked = None
+        self._spacings = (0.0, 0.0)
         self._began = self._clock()
 
     def due(self) -> bool:
@@ -72,9 +76,12 @@ class Pacer:
             return True
         cost = self._kernel_seconds + self._browser_seconds + self._overhead
         now, least = self._clock(), PAINTED_GAP if self._is_painted else UNPAINTED_GAP
+        if self._asked is not None:
+            self._spacings = (self._spacings[1], now - self._asked)
+        self._asked = now
         gap = cost / SHARE
         if self._began is not None and now - self._began < YOUNG:
-            gap = min(cost / YOUNG_SHARE, YOUNG_GAP)
+            gap = min(cost / YOUNG_SHARE, YOUNG_GAP - max(self._spacings))
         return now - self._sent > max(least, gap)
 
     @contextmanager
