@@ -66,9 +66,9 @@ class Pacer:
 
     def start_run(self) -> None:
         """Begin another run: its first progress message is due at once."""
-        self._told = self._asked = None
+        self._told = None
         self._spacings = (0.0, 0.0)
-        self._began = self._clock()
+        self._began = self._asked = self._clock()
 
     def due(self) -> bool:
         """Whether the next picture may be sent now."""

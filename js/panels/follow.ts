@@ -1,5 +1,5 @@
-// Keeps the inspector in sight while long maps are scrolled. `position: sticky` cannot: in JupyterLab
-// an output is a scroll container of its own, which never scrolls.
+// Keeps the inspector in sight while long maps are scrolled. `position: sticky` cannot: in
+// JupyterLab an output is a scroll container of its own, which never scrolls.
 
 /** Move `el` down inside `body` as far as the page is scrolled past its top; gives the clean-up. */
 export function keepInSight(el: HTMLElement, body: HTMLElement): () => void {

@@ -1,5 +1,5 @@
-// What a score means: the method's own sentence, and behind it how the method works, how to read its
-// numbers and where it is from.
+// What a score means: the method's own sentence, and behind it how the method works, how to read
+// its numbers and where it is from.
 
 import type { Panel, Reads } from "../state";
 import { all, make, setText } from "./dom";

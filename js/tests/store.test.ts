@@ -52,6 +52,17 @@ describe("the store", () => {
     );
   });
 
+  it("undoes only what the scores shown now have room for", () => {
+    const { store } = view();
+    store.sync({ tasks: [], selected: [[99, 0]] });
+    store.history.seal();
+    store.sync({ tasks: ["long"], selected: [] });
+    store.history.seal();
+    store.undo();
+    expect(store.state.selected).toEqual([]); // no layer 99 here
+    expect(model.get("tasks")).toEqual([]);
+  });
+
   it("saves a drag now and then, with the last value, and hover only when Python listens", () => {
     const { store } = view();
     for (let i = 1; i <= 20; i++) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from headwidget.live import pacer
@@ -135,3 +137,18 @@ def test_the_overhead_counts_where_a_few_cores_run_the_model_too() -> None:
     few, more = pacer.FEW_CORES, pacer.FEW_CORES + 1
     assert pacer.overhead("cpu", few) == pacer.OVERHEAD
     assert pacer.overhead("cpu", more) == pacer.overhead("cuda", few) == 0
+
+
+def test_a_picture_is_sent_early_where_the_next_scores_would_come_late() -> None:
+    clock = Clock()
+    pace = Pacer(overhead=0.1, clock=clock)
+    pace.start_run()
+    sent = []
+    for _ in range(12):  # scores land every 0.45 s: two of these are too long to wait
+        if pace.due():
+            send(pace, clock)
+            pace.painted(1)
+            sent.append(clock.now)
+        clock.advance(0.45)
+    apart = [after - before for before, after in itertools.pairwise(sent)]
+    assert max(apart) <= pacer.YOUNG_GAP

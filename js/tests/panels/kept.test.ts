@@ -33,3 +33,10 @@ it("no threshold is not remembered", () => {
   kept.note({ ...top, threshold: null });
   expect(kept.of(top)).toBe(10);
 });
+
+it("a value belongs to its method", () => {
+  const kept = new Kept();
+  kept.note({ ...value, method: "ablation", threshold: 0.3 });
+  expect(kept.of({ ...value, method: "patterns" })).toBeNull();
+  expect(kept.of({ ...value, method: "ablation" })).toBe(0.3);
+});
